@@ -1,0 +1,92 @@
+"""The command line: options to one library call to print. One module a command, loaded when the command is used."""
+
+import sys
+from importlib import import_module
+
+import click
+
+from lossbisect import __version__
+from lossbisect.errors import LossbisectError
+
+__all__ = ["main"]
+
+FAILURE = 2
+"""Exit code of every failure of ours; ``judge`` turns it into 128."""
+
+_COMMANDS = {
+    "bisect": "Name the Megatron-Core commit that moved the loss.",
+    "compare": "Say whether two logs show the same loss, and since when not.",
+    "correlate": "Run Megatron-LM and Bridge at one commit and compare them.",
+    "demo": "Bisect a made-up history of real Megatron-Core, on this machine's CPU.",
+    "judge": "Judge the checked-out commit for 'git bisect run'.",
+    "run": "Train a correlation recipe at one commit.",
+}
+
+
+class _LazyGroup(click.Group):
+    """A group whose commands are imported when they are used: help and ``compare`` start at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"lossbisect.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(_COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="lossbisect")
+def cli() -> None:
+    """Compare Megatron loss curves, and bisect Megatron-Core to the commit that moved them.
+
+    Example: lossbisect compare megatron-lm.log bridge.log
+    """
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command line and exit with its code; every failure of ours is one line on stderr."""
+    arguments = sys.argv[1:] if argv is None else argv
+    code = _run(arguments)
+    if arguments[:1] == ["judge"] and code not in (0, 1, 125):
+        code = 128  # under 'git bisect run' a 2 would be read as "bad"
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        result = cli.main(args=arguments, prog_name="lossbisect", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return FAILURE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        return 130
+    except LossbisectError as error:
+        click.echo(f"Error: {error}", err=True)
+        return FAILURE
+    except BrokenPipeError:
+        return FAILURE
+    except Exception as error:  # noqa: BLE001
+        return _report_bug(error)
+    return result if isinstance(result, int) else 0
+
+
+def _report_bug(error: Exception) -> int:
+    """One line on the terminal, the traceback in a file: a bug of ours must not look like a verdict."""
+    import tempfile
+    import traceback
+
+    with tempfile.NamedTemporaryFile("w", prefix="lossbisect-bug-", suffix=".txt", delete=False, encoding="utf-8") as file:
+        traceback.print_exception(error, file=file)
+    click.echo(
+        f"Error: a bug in lossbisect ({type(error).__name__}: {error}). Nothing was concluded. "
+        f"The details are in {file.name}; please send them in.",
+        err=True,
+    )
+    return FAILURE

@@ -1,0 +1,133 @@
+"""What a comparison is made of, from two aligned curves to a verdict with its evidence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from lossbisect.parsers.runlog import ConfigValue
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["AlignedCurves", "Comparison", "ConfigDifference", "Difference", "Judgement", "NoiseFloor", "Verdict"]
+
+
+class Verdict(StrEnum):
+    """What a comparison of two curves says."""
+
+    SAME = "same"
+    DIVERGED = "diverged"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlignedCurves:
+    """Two curves of one metric, laid over each other.
+
+    Attributes:
+        metric: Column name, such as ``lm_loss``.
+        on: Column that they were aligned by (``iteration``).
+        frame: Columns ``iteration``, ``baseline``, ``candidate``, ``delta`` (candidate - baseline); one row per
+            iteration that both sides have, ascending. A value is null where that side did not log it, NaN where it went NaN.
+        dropped: Why rows of either side are not in the frame, one sentence each.
+    """
+
+    metric: str
+    on: str
+    frame: "pl.DataFrame"
+    dropped: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoiseFloor:
+    """How far two runs of the same thing may lie apart.
+
+    Attributes:
+        source: Where the figures come from: ``bit-exact``, ``float32 rounding``, ``bfloat16 rounding``, ``rtol``, ``repeats``.
+        surely_noise_rel: Relative differences up to this are noise.
+        surely_real_rel: Relative differences above this are not noise. Between the two nothing is claimed.
+    """
+
+    source: str
+    surely_noise_rel: float
+    surely_real_rel: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """How two aligned curves of one metric differ.
+
+    Attributes:
+        metric: Column name.
+        iterations: Number of iterations compared (both sides finite).
+        is_identical: Every compared value is equal, and missing and NaN values stand at the same iterations.
+        first_difference: First iteration whose values differ at all (beyond the printed digits), or None.
+        first_divergent: First iteration from which the difference is beyond the noise floor, or None.
+        largest_rel: Largest absolute relative difference, (candidate - baseline) / baseline; None if nothing was compared.
+        largest_at: Its iteration.
+        typical_rel: Median absolute relative difference.
+        only_baseline_missing: Iterations where only the baseline has no finite value.
+        only_candidate_missing: Iterations where only the candidate has no finite value.
+    """
+
+    metric: str
+    iterations: int
+    is_identical: bool
+    first_difference: int | None
+    first_divergent: int | None
+    largest_rel: float | None
+    largest_at: int | None
+    typical_rel: float | None
+    only_baseline_missing: tuple[int, ...]
+    only_candidate_missing: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConfigDifference:
+    """One setting that the two runs don't share.
+
+    Attributes:
+        field: Neutral name, Megatron-LM's where it has one.
+        baseline: Normalised value on that side.
+        candidate: Normalised value on that side.
+        kind: ``convergence`` (changes the loss by itself) or ``execution`` (changes how it is computed: order of
+            additions, initialisation per rank).
+        reason: One clause on why it matters.
+    """
+
+    field: str
+    baseline: ConfigValue
+    candidate: ConfigValue
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """All that was found out about two runs.
+
+    Attributes:
+        curves: The judged metric's aligned curves.
+        noise: The noise floor that was used.
+        difference: How the judged metric differs.
+        witnesses: How other metrics differ, by column name (``grad_norm`` first).
+        config: Settings that differ, most telling first.
+        notes: Repairs and warnings of both logs that bear on the verdict.
+    """
+
+    curves: AlignedCurves
+    noise: NoiseFloor
+    difference: Difference
+    witnesses: Mapping[str, Difference]
+    config: tuple[ConfigDifference, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """A verdict, one sentence of reason, and the evidence."""
+
+    verdict: Verdict
+    reason: str
+    comparison: Comparison

@@ -1,0 +1,100 @@
+"""What a log is after reading: tables, a flat configuration, and notes on everything that isn't as it looks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Attempt", "ConfigValue", "Failure", "LossKind", "Note", "RunLog"]
+
+type ConfigValue = str | int | float | bool | None | list[ConfigValue]
+
+
+class LossKind(StrEnum):
+    """What a loss in a row stands for."""
+
+    INTERVAL_MEAN = "interval mean"
+    """Mean over the iterations that advanced since the previous row (console logs)."""
+    PER_ITERATION = "per iteration"
+    """The iteration's own value (TensorBoard, golden files, full-precision runs)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Note:
+    """Something a reader of the table should know.
+
+    Attributes:
+        line_no: 1-based line, or None where it concerns the whole file.
+        kind: Stable name, such as ``row-2-mean`` or ``cut-row``.
+        text: One sentence for a person.
+    """
+
+    line_no: int | None
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt:
+    """One start of the training process within a log.
+
+    Attributes:
+        index: 0-based; the ``attempt`` column refers to it.
+        line_no: 1-based line where it starts.
+        reason: Why a new attempt begins here, such as ``start mark`` or ``iteration fell from 12 to 9``.
+    """
+
+    index: int
+    line_no: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """What ended a run, if it did not end by itself.
+
+    Attributes:
+        kind: Stable name, such as ``cuda-oom``, ``nccl``, ``import-error``, ``traceback``.
+        line_no: 1-based line.
+        text: The line that says so, without prefixes.
+    """
+
+    kind: str
+    line_no: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunLog:
+    """A run as its log tells it.
+
+    Attributes:
+        path: The file that was read, or a name for another source.
+        dialect: Who wrote it: ``megatron-lm``, ``megatron-bridge``, ``lossbisect``.
+        iterations: One row per logged record (`lossbisect.schema.ITERATION_COLUMNS` and the log's other keys), in file
+            order; where a resume printed an iteration again both rows are here, told apart by ``attempt``.
+        validation: One row per evaluated loss (`lossbisect.schema.VALIDATION_COLUMNS`).
+        config: The dumped configuration. Keys of Megatron-LM as they are (``adam_eps``), keys of Bridge dotted
+            (``optimizer.adam_eps``). Empty if the log has no dump.
+        attempts: Process starts, in file order; at least one if there is a row.
+        loss_kind: What the losses in the rows stand for.
+        loss_quantum_rel: Half a unit in the last printed digit of a loss, relative to the loss (5e-7 for the seven
+            digits of a console log); 0 where values have full precision.
+        notes: What was repaired, left out or cut, in file order.
+        failure: What ended the run, or None.
+    """
+
+    path: Path
+    dialect: str
+    iterations: "pl.DataFrame"
+    validation: "pl.DataFrame"
+    config: Mapping[str, ConfigValue]
+    attempts: tuple[Attempt, ...]
+    loss_kind: LossKind
+    loss_quantum_rel: float
+    notes: tuple[Note, ...] = field(default=())
+    failure: Failure | None = None
