@@ -1,0 +1,72 @@
+"""What Megatron-Core and Bridge take for granted on a GPU machine, answered when the module in question is imported.
+
+Each fixup says what it is for. None of them changes a number: they supply a name, pick the local layers where
+Transformer Engine's would be, or compile the data-set helpers aside from the source tree.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable
+from functools import partial, wraps
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from lossbisect.train.cpu_lane import dataset_helpers
+from lossbisect.train.inside.post_import import after_import
+
+__all__ = ["install"]
+
+
+def _local_layers(specs: ModuleType) -> None:
+    """Transformer Engine's layer spec is asked for by default: give the local one, which takes fewer arguments."""
+    local: Callable[..., Any] = specs.get_gpt_layer_local_spec
+    with_te: Callable[..., Any] = specs.get_gpt_layer_with_transformer_engine_spec
+    known = set(inspect.signature(local).parameters)
+
+    @wraps(with_te)
+    def local_instead(*args: Any, **kwargs: Any) -> Any:
+        asked = inspect.signature(with_te).bind(*args, **kwargs).arguments
+        return local(**{name: value for name, value in asked.items() if name in known})
+
+    specs.get_gpt_layer_with_transformer_engine_spec = local_instead
+
+
+def _name_te_gemm(module: ModuleType) -> None:
+    """Megatron-Core of 2025-06 to 2026-03 uses this name without Transformer Engine; it's only compared with None."""
+    if not hasattr(module, "te_general_gemm"):
+        module.te_general_gemm = None  # type: ignore[attr-defined]
+
+
+def _no_fp8_shards(module: ModuleType) -> None:
+    """The distributed optimizer of 2025 insists on Transformer Engine for FP8 parameters; there are none here."""
+    module.quantize_param_shard = lambda *args, **kwargs: None  # type: ignore[attr-defined]  # noqa: ARG005
+
+
+def _compiled_helpers(cache: Path, module: ModuleType) -> None:
+    """``make`` in the source tree needs python3-config of the same Python and leaves files there: compile aside."""
+    folder = Path(module.__file__ or "").parent
+    module.compile_helpers = lambda: dataset_helpers.build(folder, cache)  # type: ignore[attr-defined]
+
+
+def _overriding() -> None:
+    """Megatron-LM of 2026-05 on imports ``typing.override`` (Python 3.12)."""
+    import typing
+
+    if not hasattr(typing, "override"):
+        typing.override = lambda method: method  # type: ignore[attr-defined,unused-ignore]
+
+
+def install(cache: Path) -> None:
+    """Register the fixups; each runs when its module is imported.
+
+    Args:
+        cache: Directory of compiled data-set helpers.
+    """
+    _overriding()
+    sys.meta_path.insert(0, dataset_helpers.Finder(cache))
+    after_import("megatron.core.datasets.utils", partial(_compiled_helpers, cache))
+    after_import("megatron.core.models.gpt.gpt_layer_specs", _local_layers)
+    after_import("megatron.core.fp8_utils", _no_fp8_shards)
+    for name in ("megatron.core.transformer.moe.moe_utils", "megatron.core.transformer.moe.router"):
+        after_import(name, _name_te_gemm)

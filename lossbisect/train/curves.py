@@ -1,0 +1,40 @@
+"""A finished run as a `RunLog` with full-precision curves."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lossbisect.train.types import RunRecord
+
+if TYPE_CHECKING:
+    from lossbisect.parsers.runlog import RunLog
+
+__all__ = ["count_losses", "read_run"]
+
+_LOSS_TAG = '"tag": "lm loss"'
+
+
+def count_losses(scalars: Path) -> int:
+    """Number of iterations that recorded an lm loss; 0 if the file is missing."""
+    try:
+        with scalars.open(encoding="utf-8") as lines:
+            return sum(_LOSS_TAG in line for line in lines)
+    except OSError:
+        return 0
+
+
+def read_run(record: RunRecord) -> "RunLog":
+    """The run's recorded values, with the configuration and notes that its console tells.
+
+    Raises:
+        ParseError: The run has recorded nothing.
+    """
+    from lossbisect.errors import ParseError
+    from lossbisect.parsers import read_log
+
+    curves = read_log(record.scalars)
+    try:
+        console = read_log(record.console)
+    except ParseError:
+        return curves  # a trainer may be told to print no rows; its recorded values stand on their own
+    return dataclasses.replace(curves, config=console.config, failure=console.failure)

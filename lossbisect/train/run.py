@@ -1,0 +1,150 @@
+"""Run a recipe once: start the trainer, keep its console, and say how it ended."""
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from lossbisect.errors import TrainerError
+from lossbisect.train.provenance import mismatch, read_provenance
+from lossbisect.train.recipes import Recipe, load_recipe
+from lossbisect.train.trainers import Launch, launch
+from lossbisect.train.types import Outcome, RunRecord, RunSpec
+
+__all__ = ["cache_directory", "run_recipe"]
+
+_GRACE_S = 10.0
+
+
+def cache_directory() -> Path:
+    """Where lossbisect keeps what can be made again; ``LOSSBISECT_CACHE_DIR`` overrides the platform's place."""
+    chosen = os.environ.get("LOSSBISECT_CACHE_DIR")
+    if chosen:
+        return Path(chosen).expanduser().resolve()
+    import platformdirs
+
+    return platformdirs.user_cache_path("lossbisect")
+
+
+def run_recipe(spec: RunSpec, out: Path, *, on_line: Callable[[str], None] | None = None) -> RunRecord:
+    """Run the spec's recipe once, and wait for it.
+
+    Args:
+        spec: What to run.
+        out: The run's own directory; made here, and must not exist or be empty: nothing is ever resumed.
+        on_line: Called with each console line as it's printed, in another thread.
+
+    Returns:
+        How it ended. A trainer that fails, hangs or imports other code than asked for is no exception.
+
+    Raises:
+        TrainerError: The run couldn't even be started.
+        RecipeError: There is no such recipe.
+    """
+    recipe = load_recipe(spec.recipe)
+    out = _fresh_directory(out)
+    how = launch(spec, recipe, out=out, cache=cache_directory() / "helpers", port=_free_port())
+    started_s = time.monotonic()
+    exit_code = _run(how, spec.timeout_s, out / "console.log", on_line)
+    duration_s = time.monotonic() - started_s
+    with (out / "console.log").open(encoding="utf-8", errors="replace") as lines:
+        provenance = read_provenance(lines)
+    if exit_code is None:
+        outcome, reason = Outcome.TIMED_OUT, f"still running after {spec.timeout_s:g} s, killed"
+    elif exit_code != 0:
+        outcome, reason = Outcome.FAILED, _failure(exit_code, out / "console.log")
+    else:
+        outcome, reason = _judge_ending(spec, recipe, out)
+    void = mismatch(spec, provenance)
+    if outcome is Outcome.FINISHED and void:
+        outcome, reason = Outcome.VOID, void
+    return RunRecord(
+        spec=spec, out=out, argv=how.argv, outcome=outcome, reason=reason, exit_code=exit_code, duration_s=duration_s,
+        provenance=provenance,
+    )  # fmt: skip
+
+
+def _fresh_directory(out: Path) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise TrainerError(f"{out}: not empty. A run needs a directory of its own; name another.")
+    except OSError as error:
+        raise TrainerError(f"{out}: can't be made: {error.strerror}. Name a directory that can be written.") from error
+    return out.resolve()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _run(how: Launch, timeout_s: float, console: Path, on_line: Callable[[str], None] | None) -> int | None:
+    """The trainer's exit code; None if it was killed for taking too long."""
+    try:
+        process = subprocess.Popen(
+            how.argv, cwd=how.cwd, env={**os.environ, **how.env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise TrainerError(f"{how.argv[0]}: can't be started: {error.strerror}. Name the interpreter with --python.") from error
+    reader = threading.Thread(target=_copy_lines, args=(process, console, on_line), daemon=True)
+    reader.start()
+    try:
+        code: int | None = process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        code = None
+    finally:
+        _kill_group(process)  # whatever it started must not outlive it, Ctrl-C included
+        reader.join(_GRACE_S)
+    return code
+
+
+def _copy_lines(process: "subprocess.Popen[bytes]", console: Path, on_line: Callable[[str], None] | None) -> None:
+    assert process.stdout is not None
+    with console.open("wb", buffering=0) as file:
+        for line in process.stdout:
+            file.write(line)
+            if on_line is not None:
+                on_line(line.decode("utf-8", errors="replace").rstrip("\r\n"))
+
+
+def _kill_group(process: "subprocess.Popen[bytes]") -> None:
+    for signal_number, wait_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
+        try:
+            os.killpg(process.pid, signal_number)
+        except (ProcessLookupError, PermissionError):
+            break
+        if process.poll() is not None:
+            continue
+        try:
+            process.wait(wait_s)
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()
+
+
+def _failure(exit_code: int, console: Path) -> str:
+    """The error line that ended the run, or the signal, or the bare exit code."""
+    if exit_code < 0:
+        return f"killed by {signal.Signals(-exit_code).name}"
+    from lossbisect.train.failure import last_error
+
+    error = last_error(console.read_text(encoding="utf-8", errors="replace"))
+    return error or f"exit code {exit_code}, without a Python error"
+
+
+def _judge_ending(spec: RunSpec, recipe: Recipe, out: Path) -> tuple[Outcome, str]:
+    """A run that exited with 0 has finished if it recorded a loss for every iteration."""
+    from lossbisect.train.curves import count_losses
+
+    recorded = count_losses(out / "scalars.ndjson")
+    if recorded < recipe.iterations:
+        return Outcome.FAILED, f"only {recorded} of {recipe.iterations} iterations recorded a loss"
+    return Outcome.FINISHED, f"{recorded} iterations"

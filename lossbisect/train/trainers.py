@@ -1,0 +1,98 @@
+"""The command line and environment of a trainer. Pure apart from looking which script a checkout has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lossbisect.errors import TrainerError
+from lossbisect.train.recipes import Recipe
+from lossbisect.train.render import BRIDGE_RECIPE, bridge_overrides, mlm_arguments
+from lossbisect.train.types import Lane, RunSpec, Sources, TrainerName
+
+__all__ = ["Launch", "launch"]
+
+_INSIDE = Path(__file__).parent / "inside"
+_BRIDGE_SCRIPT = Path("scripts/training/run_recipe.py")
+_MLM_SCRIPT = Path("pretrain_gpt.py")
+
+_REPEATABLE = {
+    "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+    "NVTE_ALLOW_NONDETERMINISTIC_ALGO": "0",
+    "PYTHONHASHSEED": "0",
+    "PYTHONUNBUFFERED": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    # Nothing of a correlation recipe comes from a hub; without these, imports may wait for a network that isn't there.
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+}
+_ONE_RANK = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launch:
+    """How to start a trainer.
+
+    Attributes:
+        argv: The command line.
+        env: Variables to set on top of the caller's environment.
+        cwd: The directory to start in: the run's own, so that what the trainer writes unasked stays there.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+
+
+def launch(spec: RunSpec, recipe: Recipe, *, out: Path, cache: Path, port: int) -> Launch:
+    """How to run ``recipe`` as ``spec`` asks, writing into ``out``.
+
+    Args:
+        spec: What to run.
+        recipe: The spec's recipe.
+        out: The run's own directory.
+        cache: Directory of compiled data-set helpers.
+        port: A free port on this machine, for torch.distributed's rendezvous.
+
+    Raises:
+        TrainerError: The trainer needs a checkout that the spec doesn't name, or that lacks its script.
+    """
+    target = _bridge(spec, recipe, out) if spec.trainer is TrainerName.BRIDGE else _mlm(spec, recipe, out)
+    ours = ["--lane", spec.lane, "--out", str(out), "--cache", str(cache)]
+    return Launch(
+        argv=(str(spec.python), str(_INSIDE / "launch.py"), *ours, *target),
+        env={
+            **_REPEATABLE,
+            **_ONE_RANK,
+            "MASTER_PORT": str(port),
+            **(_ONE_THREAD if spec.lane is Lane.CPU else {}),
+            "PYTHONPATH": ":".join(map(str, _python_path(spec.sources))),
+            **spec.env,
+        },
+        cwd=out,
+    )
+
+
+def _python_path(sources: Sources) -> list[Path]:
+    """Ours alone: another ``megatron`` on the caller's path would be imported in the checkout's place."""
+    paths = [sources.mcore] if sources.mcore else []
+    return [*paths, sources.bridge / "src"] if sources.bridge else paths
+
+
+def _bridge(spec: RunSpec, recipe: Recipe, out: Path) -> list[str]:
+    overrides = bridge_overrides(recipe, lane=spec.lane, out=out)
+    if spec.sources.bridge and (spec.sources.bridge / _BRIDGE_SCRIPT).is_file():
+        return [str(spec.sources.bridge / _BRIDGE_SCRIPT), "--recipe", BRIDGE_RECIPE, *overrides]
+    return ["-m", "lossbisect.train.inside.bridge_main", BRIDGE_RECIPE, *overrides]
+
+
+def _mlm(spec: RunSpec, recipe: Recipe, out: Path) -> list[str]:
+    arguments = mlm_arguments(recipe, lane=spec.lane, out=out)
+    if spec.sources.mcore is None:
+        return ["-m", "lossbisect.train.inside.mlm_main", *arguments]
+    script = spec.sources.mcore / _MLM_SCRIPT
+    if not script.is_file():
+        raise TrainerError(
+            f"{script}: missing, so the mlm trainer can't run this tree. Use --trainer bridge, or a whole Megatron-LM checkout."
+        )
+    return [str(script), *arguments]
