@@ -7,23 +7,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lossbisect.bisect import BisectResult, bisect_range, resume_bisect
     from lossbisect.compare import compare_logs
     from lossbisect.compare.types import Comparison, Judgement, Verdict
     from lossbisect.errors import LossbisectError
     from lossbisect.parsers import read_log
     from lossbisect.parsers.runlog import RunLog
 
-__all__ = ["Comparison", "Judgement", "LossbisectError", "RunLog", "Verdict", "compare_logs", "read_log"]
+__all__ = [
+    "BisectResult",
+    "Comparison",
+    "Judgement",
+    "LossbisectError",
+    "RunLog",
+    "Verdict",
+    "bisect_range",
+    "compare_logs",
+    "read_log",
+    "resume_bisect",
+]
 __version__ = "0.1.0"
 
 _HOME = {
+    "BisectResult": "lossbisect.bisect",
     "Comparison": "lossbisect.compare.types",
     "Judgement": "lossbisect.compare.types",
     "LossbisectError": "lossbisect.errors",
+    "bisect_range": "lossbisect.bisect",
     "compare_logs": "lossbisect.compare",
     "RunLog": "lossbisect.parsers.runlog",
     "Verdict": "lossbisect.compare.types",
     "read_log": "lossbisect.parsers",
+    "resume_bisect": "lossbisect.bisect",
 }
 
 

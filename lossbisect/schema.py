@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["ITERATION_COLUMNS", "VALIDATION_COLUMNS", "Column", "column_name", "empty_frame"]
+__all__ = ["ITERATION_COLUMNS", "VALIDATION_COLUMNS", "Column", "column_name", "conform", "empty_frame"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,3 +87,18 @@ def empty_frame(columns: tuple[Column, ...]) -> "pl.DataFrame":
     import polars as pl
 
     return pl.DataFrame(schema={column.name: getattr(pl, column.dtype) for column in columns})
+
+
+def conform(frame: "pl.DataFrame") -> "pl.DataFrame":
+    """The same rows with the columns of an iterations table first, in their order and types, and the others after.
+
+    A column that the frame lacks is all null.
+    """
+    import polars as pl
+
+    known = {column.name: getattr(pl, column.dtype) for column in ITERATION_COLUMNS}
+    first = (
+        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(dtype, strict=False).alias(name)
+        for name, dtype in known.items()
+    )
+    return frame.select(*first, *(name for name in frame.columns if name not in known))

@@ -28,8 +28,10 @@ class AlignedCurves:
     Attributes:
         metric: Column name, such as ``lm_loss``.
         on: Column that they were aligned by (``iteration``).
-        frame: Columns ``iteration``, ``baseline``, ``candidate``, ``delta`` (candidate - baseline); one row per
-            iteration that both sides have, ascending. A value is null where that side did not log it, NaN where it went NaN.
+        frame: Columns ``iteration``, ``window`` (iterations that a row stands for), ``baseline``, ``candidate``,
+            ``delta`` (candidate - baseline), ``quantum`` (the largest absolute delta that printed digits alone explain;
+            0 for full precision), ``is_repaired`` (a value was worked out from printed ones); one row per iteration
+            that both sides have, ascending. A value is null where that side did not log it, NaN where it went NaN.
         dropped: Why rows of either side are not in the frame, one sentence each.
     """
 
@@ -44,14 +46,21 @@ class NoiseFloor:
     """How far two runs of the same thing may lie apart.
 
     Attributes:
-        source: Where the figures come from: ``bit-exact``, ``float32 rounding``, ``bfloat16 rounding``, ``rtol``, ``repeats``.
-        surely_noise_rel: Relative differences up to this are noise.
-        surely_real_rel: Relative differences above this are not noise. Between the two nothing is claimed.
+        source: Where the figures come from: ``bit-exact``, ``float32 rounding``, ``bfloat16 rounding``, ``rtol``,
+            ``repeats``.
+        surely_noise_rel: Relative differences of a row up to this are noise.
+        surely_real_rel: Relative differences of a row above this are not noise. Between the two nothing is claimed.
+        grows_after: Iterations from the first compared one for which the two figures hold; beyond it they grow in
+            proportion, since a rounding difference grows as training goes on. None: they never grow.
+        surely_shift_rel: A median of the signed relative differences beyond this, over `lossbisect.compare.stats`'s
+            ``ROWS_FOR_SHIFT`` rows or more, is no noise even where no single row is surely real. None: rows decide.
     """
 
     source: str
     surely_noise_rel: float
     surely_real_rel: float
+    grows_after: int | None = None
+    surely_shift_rel: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,11 +73,15 @@ class Difference:
         is_identical: Every compared value is equal, and missing and NaN values stand at the same iterations.
         first_difference: First iteration whose values differ at all (beyond the printed digits), or None.
         first_divergent: First iteration from which the difference is beyond the noise floor, or None.
-        largest_rel: Largest absolute relative difference, (candidate - baseline) / baseline; None if nothing was compared.
+        largest_rel: Largest absolute relative difference, (candidate - baseline) / baseline; None: nothing compared.
         largest_at: Its iteration.
         typical_rel: Median absolute relative difference.
         only_baseline_missing: Iterations where only the baseline has no finite value.
         only_candidate_missing: Iterations where only the candidate has no finite value.
+        first_doubtful: First iteration that isn't surely noise: a value beyond the noise floor, or missing on one side.
+        shift_rel: Median signed relative difference; None if nothing was compared.
+        spikes: Iterations surely beyond the noise that return to it at once, before ``first_divergent``.
+        doubtful_rows: Number of rows that aren't surely noise.
     """
 
     metric: str
@@ -81,6 +94,10 @@ class Difference:
     typical_rel: float | None
     only_baseline_missing: tuple[int, ...]
     only_candidate_missing: tuple[int, ...]
+    first_doubtful: int | None = None
+    shift_rel: float | None = None
+    spikes: tuple[int, ...] = ()
+    doubtful_rows: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,6 +111,7 @@ class ConfigDifference:
         kind: ``convergence`` (changes the loss by itself) or ``execution`` (changes how it is computed: order of
             additions, initialisation per rank).
         reason: One clause on why it matters.
+        needs_update: It acts once the optimizer has stepped, so it can't explain a difference in the first loss.
     """
 
     field: str
@@ -101,6 +119,7 @@ class ConfigDifference:
     candidate: ConfigValue
     kind: str
     reason: str
+    needs_update: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,6 +133,8 @@ class Comparison:
         witnesses: How other metrics differ, by column name (``grad_norm`` first).
         config: Settings that differ, most telling first.
         notes: Repairs and warnings of both logs that bear on the verdict.
+        baseline: Name of that side, for people: its file.
+        candidate: Name of that side.
     """
 
     curves: AlignedCurves
@@ -122,6 +143,8 @@ class Comparison:
     witnesses: Mapping[str, Difference]
     config: tuple[ConfigDifference, ...]
     notes: tuple[str, ...]
+    baseline: str = "baseline"
+    candidate: str = "candidate"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

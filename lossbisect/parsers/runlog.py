@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Attempt", "ConfigValue", "Failure", "LossKind", "Note", "RunLog"]
 
-type ConfigValue = str | int | float | bool | None | list[ConfigValue]
+type ConfigValue = str | int | float | bool | list[ConfigValue] | None
 
 
 class LossKind(StrEnum):

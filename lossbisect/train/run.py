@@ -1,12 +1,14 @@
 """Run a recipe once: start the trainer, keep its console, and say how it ended."""
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from lossbisect.errors import TrainerError
@@ -15,7 +17,7 @@ from lossbisect.train.recipes import Recipe, load_recipe
 from lossbisect.train.trainers import Launch, launch
 from lossbisect.train.types import Outcome, RunRecord, RunSpec
 
-__all__ = ["cache_directory", "run_recipe"]
+__all__ = ["cache_directory", "new_run_directory", "run_recipe"]
 
 _GRACE_S = 10.0
 
@@ -28,6 +30,12 @@ def cache_directory() -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("lossbisect")
+
+
+def new_run_directory() -> Path:
+    """A directory for a run that nobody named: new, in the cache, told apart by time."""
+    stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    return cache_directory() / "runs" / stamp
 
 
 def run_recipe(spec: RunSpec, out: Path, *, on_line: Callable[[str], None] | None = None) -> RunRecord:

@@ -18,15 +18,15 @@ __all__ = ["install"]
 _STUBBED_FOR_BRIDGE = ("transformer_engine",)
 """Libraries that Bridge imports unasked and doesn't use with the local layers."""
 
-_HIDDEN_FROM = {
-    "transformer_engine": ("",),
-    "apex": ("",),
-    # Optional in Megatron-Core, 10 s of imports, and without part in a correlation recipe. Bridge calls it.
-    "modelopt": ("megatron.core", "megatron.training"),
+_VISIBLE_ONLY_TO = {
+    "transformer_engine": (),
+    "apex": (),
     # Megatron-Core asks for this library's version, which its CPU-installable releases don't tell. Bridge needs it.
-    "nvidia_resiliency_ext": ("megatron.core", "megatron.training"),
+    "nvidia_resiliency_ext": ("megatron.bridge", "nvidia_resiliency_ext"),
+    # Optional in Megatron-LM, 28 s of imports, and without part in a correlation recipe. Bridge calls it.
+    "modelopt": ("megatron.bridge", "modelopt"),
 }
-"""Library -> prefixes of the importers that it's hidden from ("" is everyone)."""
+"""Library -> prefixes of the only importers that may see it."""
 
 _NEVER_NEEDED = ("sklearn", "wandb", "mlflow", "comet_ml", "onnx", "onnxscript", "tensorflow")
 """Optional imports of the trainers that cost seconds at each start and do nothing for a correlation recipe."""
@@ -65,7 +65,7 @@ _stubs = {name: _stub(name) for name in _STUBBED_FOR_BRIDGE}
 
 
 def _is_hidden(library: str, importer: str) -> bool:
-    return any(importer.startswith(prefix) for prefix in _HIDDEN_FROM.get(library, ()))
+    return library in _VISIBLE_ONLY_TO and not importer.startswith(_VISIBLE_ONLY_TO[library])
 
 
 def _stub_for(name: str, *, is_from: bool) -> types.ModuleType:
@@ -89,7 +89,7 @@ def install() -> None:
         name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0  # noqa: A002
     ) -> Any:
         library = name.partition(".")[0]
-        if level == 0 and library in _HIDDEN_FROM:
+        if level == 0 and library in _VISIBLE_ONLY_TO:
             importer = (globals or {}).get("__name__", "")
             if library in _stubs and importer.startswith("megatron.bridge"):
                 return _stub_for(name, is_from=bool(fromlist))

@@ -1,0 +1,96 @@
+"""One commit against a stored curve, for whoever lets ``git bisect run`` do the search."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from lossbisect.bisect.commits import SUBMODULE, open_codebase
+from lossbisect.bisect.judging import CurveVerdict, curve, judge_curves
+from lossbisect.bisect.session import DEFAULT_RECIPES, DEFAULT_TIMEOUT_S
+from lossbisect.bisect.types import CommitVerdict
+from lossbisect.compare.noise import default_noise, tolerance_noise
+from lossbisect.errors import AlignmentError, ParseError
+from lossbisect.parsers.runlog import RunLog
+from lossbisect.train import read_run, run_recipe
+from lossbisect.train.types import Lane, Outcome, RunRecord, RunSpec, Sources, TrainerName
+
+__all__ = ["judge_checkout", "read_baseline"]
+
+
+def judge_checkout(
+    baseline: RunLog,
+    repo: Path,
+    out: Path,
+    *,
+    recipe: str | None = None,
+    trainer: TrainerName | None = None,
+    lane: Lane = Lane.CPU,
+    python: Path | None = None,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    metric: str = "lm_loss",
+    tolerance: float | None = 0.0,
+    run: Callable[[RunSpec, Path], RunRecord] = run_recipe,
+    read: Callable[[RunRecord], RunLog] = read_run,
+) -> CurveVerdict:
+    """Train on the files that are checked out at ``repo``, and judge the curve: good, bad or skip.
+
+    The checkout is only read. A run that fails, hangs or used other code is a skip.
+
+    Args:
+        baseline: The good curve.
+        repo: A Megatron Bridge checkout (its submodule's commit is judged) or a Megatron-LM one.
+        out: The run's own folder, new or empty.
+        recipe: What to train; None: the built-in recipe of the lane.
+        trainer: What trains it; None: that of the checkout.
+        lane: Where.
+        python: Interpreter with the trainer's requirements; None: this one.
+        timeout_s: Wall time after which the run is killed, seconds.
+        metric: Column that is judged.
+        tolerance: Relative difference up to which two curves are the same; None: what the number format explains.
+        run: What trains.
+        read: What reads a finished run.
+
+    Raises:
+        AlignmentError: The baseline has no such metric.
+        GitError: The checkout isn't one, or has changed tracked files: then no commit can be judged.
+    """
+    if not curve(baseline, metric):
+        raise AlignmentError(f"{baseline.path}: the baseline has no {metric}, so nothing can be judged against it.")
+    with open_codebase(repo) as code:
+        is_bridge = code.bridge is not None
+        spec = RunSpec(
+            sources=Sources(
+                mcore=code.root / SUBMODULE if is_bridge else code.root,
+                bridge=code.root if is_bridge else None,
+                mcore_commit=code.mcore_head,
+                bridge_commit=code.bridge_commit,
+            ),
+            recipe=recipe or DEFAULT_RECIPES[lane],
+            trainer=trainer or (TrainerName.BRIDGE if is_bridge else TrainerName.MLM),
+            lane=lane,
+            python=(python or Path(sys.executable)).absolute(),
+            timeout_s=timeout_s,
+        )
+    record = run(spec, out)
+    if record.outcome is not Outcome.FINISHED:
+        return CurveVerdict(verdict=CommitVerdict.SKIP, reason=f"{record.outcome.value}: {record.reason}")
+    try:
+        candidate = read(record)
+    except ParseError as error:
+        return CurveVerdict(verdict=CommitVerdict.SKIP, reason=f"its curves can't be read: {error}")
+    noise = default_noise(baseline, candidate) if tolerance is None else tolerance_noise(tolerance)
+    return judge_curves(baseline, candidate, metric=metric, noise=noise)
+
+
+def read_baseline(path: Path) -> RunLog:
+    """The good curve: a run's folder, its ``scalars.ndjson``, or any log that `lossbisect.parsers.read_log` reads.
+
+    Raises:
+        ParseError: There is no curve.
+    """
+    from lossbisect.parsers import read_log
+
+    file = path / "scalars.ndjson" if path.is_dir() else path
+    if not file.exists():
+        raise ParseError(f"{file}: no such file. Give the folder of a finished run, or a log.")
+    return read_log(file)

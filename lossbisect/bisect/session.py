@@ -1,0 +1,205 @@
+"""A bisection from options to answer: the library's entry."""
+
+import hashlib
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import fields
+from pathlib import Path
+
+from lossbisect.bisect.commits import (
+    CodeBase,
+    changed_files,
+    commit_range,
+    github_name,
+    merged_commits,
+    open_codebase,
+    resolve,
+)
+from lossbisect.bisect.culprit import Answer, BisectResult, Culprit, Finding, harmless_files, result_of
+from lossbisect.bisect.driver import Event, EventKind, Runner, drive
+from lossbisect.bisect.runner import LocalRunner
+from lossbisect.bisect.state import Journal, find_bisect, work_root
+from lossbisect.bisect.types import BisectPlan, CommitRange
+from lossbisect.errors import RecipeError, StateError
+from lossbisect.train.recipes import load_recipe
+from lossbisect.train.types import Lane, TrainerName
+
+__all__ = ["DEFAULT_RECIPES", "DEFAULT_TIMEOUT_S", "bisect_range", "resume_bisect"]
+
+DEFAULT_RECIPES = {Lane.CPU: "vanilla-cpu", Lane.CUDA: "vanilla-1gpu"}
+DEFAULT_TIMEOUT_S = 1800.0
+
+
+def _ignore(_: Event) -> None:
+    """Progress that nobody asked for."""
+
+
+def bisect_range(
+    repo: Path,
+    good: str,
+    bad: str,
+    *,
+    recipe: str | None = None,
+    trainer: TrainerName | None = None,
+    lane: Lane = Lane.CPU,
+    python: Path | None = None,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    metric: str = "lm_loss",
+    tolerance: float | None = None,
+    allow_dirty: bool = False,
+    work_dir: Path | None = None,
+    runner: Runner | None = None,
+    on_event: Callable[[Event], None] = _ignore,
+) -> BisectResult:
+    """Find the commit of Megatron-Core that moved the loss.
+
+    Args:
+        repo: A Megatron Bridge checkout, whose submodule is searched while Bridge stays at its HEAD, or a Megatron-LM
+            one. It is only read.
+        good: A commit of Megatron-LM with the right loss: SHA, tag, branch, or ``bridge:REV`` for Bridge's pin at REV.
+        bad: A later one with the wrong loss.
+        recipe: What to train; None: the built-in recipe of the lane.
+        trainer: What trains it; None: that of the checkout.
+        lane: Where.
+        python: Interpreter with the trainer's requirements; None: this one.
+        timeout_s: Wall time after which a run is killed and its commit skipped, seconds.
+        metric: Column that is judged.
+        tolerance: Relative difference up to which two curves are the same; None: measured, by two runs of the good end.
+        allow_dirty: Go on although tracked files are changed; runs use committed code only.
+        work_dir: Where journal, runs and trees are kept; None: the cache directory.
+        runner: What runs a commit; None: this machine.
+        on_event: Called with each progress message, also from another thread while a run prints.
+
+    Raises:
+        GitError: The checkout or the range isn't what was said.
+        EndpointError: An end of the range can't be judged.
+        LossbisectError: Any other failure of ours; no run that merely fails raises.
+    """
+    with open_codebase(repo, allow_dirty=allow_dirty) as code:
+        chosen = recipe or DEFAULT_RECIPES[lane]
+        load_recipe(chosen)
+        plan = BisectPlan(
+            repo=code.root,
+            good=resolve(code, good),
+            bad=resolve(code, bad),
+            bridge_commit=code.bridge_commit,
+            recipe=_absolute(chosen),
+            recipe_digest=_digest(chosen),
+            trainer=trainer or (TrainerName.BRIDGE if code.bridge else TrainerName.MLM),
+            lane=lane,
+            python=(python or Path(sys.executable)).absolute(),
+            timeout_s=timeout_s,
+            metric=metric,
+            tolerance=tolerance,
+        )
+        commits = commit_range(code, good, bad)
+        with Journal.create(work_root(work_dir), plan) as journal:
+            return _go(code, commits, journal, runner, on_event)
+
+
+def resume_bisect(
+    bisect_id: str | None = None,
+    *,
+    repo: Path | None = None,
+    given: Mapping[str, object] | None = None,
+    work_dir: Path | None = None,
+    runner: Runner | None = None,
+    on_event: Callable[[Event], None] = _ignore,
+) -> BisectResult:
+    """Go on with a bisection that was stopped, without repeating a finished run.
+
+    Args:
+        bisect_id: Which one; None: the latest one of ``repo``.
+        repo: The checkout; None: the one that the bisect was started with, or any.
+        given: Options by the names of `bisect_range`. They must be those that the bisect was started with.
+        work_dir: Where it was started.
+        runner: As in `bisect_range`.
+        on_event: As in `bisect_range`.
+
+    Raises:
+        StateError: There is no such bisect, another process has it, or an option differs.
+        LossbisectError: As `bisect_range`.
+    """
+    root = work_root(work_dir)
+    repo_root = None
+    if repo is not None:
+        with open_codebase(repo, allow_dirty=True) as code:
+            repo_root = code.root
+    with Journal.open(root, find_bisect(root, bisect_id, repo_root)) as journal:
+        plan = journal.plan
+        with open_codebase(plan.repo, allow_dirty=True) as code:
+            _require_same(journal, code, {**(given or {}), **({"repo": repo_root} if repo_root else {})})
+            return _go(code, commit_range(code, plan.good, plan.bad), journal, runner, on_event)
+
+
+def _go(
+    code: CodeBase, commits: CommitRange, journal: Journal, runner: Runner | None, on_event: Callable[[Event], None]
+) -> BisectResult:
+    on_event(Event(kind=EventKind.RESUMABLE, text=journal.id))
+    with closing(LocalRunner(code, journal.plan, journal.directory / "trees")) as local:
+        finding = drive(commits, journal, runner or local, on_event=on_event)
+    return result_of(
+        finding,
+        bisect_id=journal.id,
+        directory=journal.directory,
+        plan=journal.plan,
+        commits=commits,
+        culprit=_culprit(code, commits, finding),
+        repository=github_name(code.mcore),
+    )
+
+
+def _culprit(code: CodeBase, commits: CommitRange, finding: Finding) -> Culprit | None:
+    if finding.answer not in (Answer.FOUND, Answer.UNCONFIRMED):
+        return None
+    commit = commits.at(finding.bad)
+    files = changed_files(code.mcore, commit)
+    return Culprit(
+        commit=commit,
+        parent=commits.at(finding.good),
+        files=files,
+        merged=merged_commits(code.mcore, commit),
+        is_harmless=harmless_files(files),
+    )
+
+
+def _require_same(journal: Journal, code: CodeBase, given: Mapping[str, object]) -> None:
+    """Refuse options that aren't those of the journal: runs of two set-ups must not be compared."""
+    known = {field.name for field in fields(BisectPlan)}
+    for name, value in given.items():
+        assert name in known, f"{name} is no option of a bisect"
+        asked = _normal(code, name, value)
+        planned = getattr(journal.plan, name)
+        if asked != planned:
+            raise StateError(
+                f"{journal.directory}: this bisect was started with {name} = {planned}, not {asked}. "
+                "Leave the option out to go on with it, or start a new bisect without --resume."
+            )
+    if journal.plan.recipe_digest != _digest(journal.plan.recipe):
+        raise StateError(
+            f"{journal.plan.recipe}: the recipe has changed since the bisect {journal.id} began. "
+            "Restore it, or start a new bisect."
+        )
+
+
+def _normal(code: CodeBase, name: str, value: object) -> object:
+    if name in ("good", "bad"):
+        return resolve(code, str(value))
+    if name == "recipe":
+        return _absolute(str(value))
+    if name == "python":
+        return Path(str(value)).absolute()
+    return value
+
+
+def _absolute(recipe: str) -> str:
+    return str(Path(recipe).absolute()) if Path(recipe).is_file() else recipe
+
+
+def _digest(recipe: str) -> str | None:
+    """SHA-256 of a recipe file; None for a built-in recipe."""
+    try:
+        return hashlib.sha256(Path(recipe).read_bytes()).hexdigest() if Path(recipe).is_file() else None
+    except OSError as error:
+        raise RecipeError(f"{recipe}: can't be read: {error.strerror}") from error

@@ -1,0 +1,373 @@
+"""A bisect on disk: a journal of finished runs that outlives the process.
+
+``<work dir>/bisects/<id>/journal.ndjson`` holds one JSON object a line: the plan first, then each finished run with its
+verdict. A line is on the disk before the next run starts, so after a kill at any moment no finished run is repeated. A
+last line without its end is what a kill leaves behind: it is dropped. Anything else that can't be read is an error.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Self
+
+from lossbisect.bisect.types import BisectPlan, BisectStep, CommitVerdict, Role
+from lossbisect.errors import StateError
+from lossbisect.train import cache_directory
+from lossbisect.train.types import Lane, Outcome, Provenance, RunRecord, RunSpec, Sources, TrainerName
+
+__all__ = ["Journal", "find_bisect", "record_from_json", "record_to_json", "work_root"]
+
+SCHEMA_VERSION = 1
+
+
+def work_root(work_dir: Path | None) -> Path:
+    """Where bisects live: ``work_dir``, or the cache directory that $LOSSBISECT_CACHE_DIR overrides."""
+    return (work_dir or cache_directory()).expanduser().absolute()
+
+
+def find_bisect(root: Path, bisect_id: str | None, repo: Path | None) -> str:
+    """The id to go on with: the one given, or else the latest bisect of a checkout.
+
+    Raises:
+        StateError: There is none.
+    """
+    folder = root / "bisects"
+    known = sorted(path.parent.name for path in folder.glob("*/journal.ndjson"))
+    if bisect_id is not None:
+        if bisect_id not in known:
+            shown = f"Known: {', '.join(known[-5:])}." if known else "There are none yet."
+            raise StateError(f"{folder}: no bisect '{bisect_id}'. {shown}")
+        return bisect_id
+    for name in reversed(known):
+        if repo is None or _repo_of(folder / name / "journal.ndjson") == str(repo):
+            return name
+    raise StateError(f"{folder}: no bisect of {repo or 'any checkout'} to go on with. Start one without --resume.")
+
+
+def _repo_of(path: Path) -> object:
+    """The checkout that a journal belongs to, or None if its first line can't be read."""
+    lines = _whole_lines(path.read_bytes())
+    try:
+        return _mapping(_read_line(path, lines[0], 1)["plan"])["repo"]
+    except (IndexError, KeyError, TypeError, StateError):
+        return None
+
+
+class Journal:
+    """The finished runs of one bisect. One process holds it at a time.
+
+    Attributes:
+        directory: The bisect's own folder; its name is the bisect's id.
+        plan: What was asked.
+        steps: Finished runs, in the order in which they ran.
+    """
+
+    directory: Path
+    plan: BisectPlan
+    steps: list[BisectStep]
+
+    def __init__(
+        self, directory: Path, plan: BisectPlan, steps: Iterable[BisectStep], lock: IO[bytes], file: IO[bytes]
+    ) -> None:
+        """Use `create` or `open`."""
+        self.directory = directory
+        self.plan = plan
+        self.steps = list(steps)
+        self._lock = lock
+        self._file = file
+
+    @classmethod
+    def create(cls, root: Path, plan: BisectPlan) -> Self:
+        """Start a journal under a new id.
+
+        Raises:
+            StateError: The folder can't be written.
+        """
+        stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        directory = root / "bisects" / f"{stamp}-{secrets.token_hex(2)}"
+        try:
+            directory.mkdir(parents=True)
+            lock = _lock(directory)
+            file = (directory / "journal.ndjson").open("xb")
+        except OSError as error:
+            raise StateError(f"{directory}: can't be written: {error}. Choose another --work-dir.") from error
+        journal = cls(directory, plan, (), lock, file)
+        journal._write({"kind": "plan", "schema_version": SCHEMA_VERSION, "plan": _plan_to_json(plan)})
+        _sync_folder(directory)
+        return journal
+
+    @classmethod
+    def open(cls, root: Path, bisect_id: str) -> Self:
+        """Go on with a bisect.
+
+        Raises:
+            StateError: Its journal is missing, damaged, of another version, or held by another process.
+        """
+        directory = root / "bisects" / bisect_id
+        path = directory / "journal.ndjson"
+        if not path.exists():
+            raise StateError(f"{path}: no such journal.")
+        lock = _lock(directory)
+        try:
+            lines = _whole_lines(path.read_bytes())
+            rows = [_read_line(path, line, number) for number, line in enumerate(lines, start=1)]
+            plan, steps = _replay(path, rows)
+            file = path.open("r+b")
+            file.truncate(sum(len(line) + 1 for line in lines))
+            file.seek(0, os.SEEK_END)
+        except BaseException:
+            lock.close()
+            raise
+        return cls(directory, plan, steps, lock, file)
+
+    @property
+    def id(self) -> str:
+        """The bisect's name."""
+        return self.directory.name
+
+    def find(self, role: Role, index: int) -> BisectStep | None:
+        """The run of a commit in a role, or None.
+
+        In the search a failed run is an answer (skip). An end, or a commit that is run again, is to be tried anew.
+        """
+        fitting = (step for step in self.steps if step.role is role and step.index == index)
+        return next((step for step in fitting if role is Role.SEARCH or step.record.outcome is Outcome.FINISHED), None)
+
+    def append(self, step: BisectStep) -> None:
+        """Write a finished run down; when this returns it is on the disk."""
+        self._write({"kind": "step", **_step_to_json(step)})
+        self.steps.append(step)
+
+    def forget(self, steps: Iterable[BisectStep], reason: str) -> None:
+        """Take back runs that turned out to say nothing: they will be run again."""
+        forgotten = list(steps)
+        self._write({"kind": "forget", "reason": reason, "runs": [[step.role.value, step.index] for step in forgotten]})
+        self.steps = [step for step in self.steps if step not in forgotten]
+
+    def run_directory(self, role: Role, commit: str) -> Path:
+        """A folder for a run, not there yet: what a killed run left behind is never written into."""
+        name = f"{len(self.steps) + 1:03d}-{role.name.lower().replace('_', '-')}-{commit[:10]}"
+        runs = self.directory / "runs"
+        attempt = 1
+        while (runs / (path := f"{name}.{attempt}" if attempt > 1 else name)).exists():
+            attempt += 1
+        return runs / path
+
+    def close(self) -> None:
+        """Let another process have it."""
+        self._file.close()
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write(self, row: Mapping[str, object]) -> None:
+        try:
+            self._file.write(json.dumps(row, allow_nan=False).encode("ascii") + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise StateError(f"{self.directory / 'journal.ndjson'}: can't be written: {error}") from error
+
+
+def record_to_json(record: RunRecord) -> dict[str, object]:
+    """A run as JSON values; `record_from_json` gives the same run back."""
+    spec, sources, provenance = record.spec, record.spec.sources, record.provenance
+    return {
+        "spec": {
+            "sources": {
+                "mcore": _text(sources.mcore),
+                "bridge": _text(sources.bridge),
+                "mcore_commit": sources.mcore_commit,
+                "bridge_commit": sources.bridge_commit,
+            },
+            "recipe": spec.recipe,
+            "trainer": spec.trainer.value,
+            "lane": spec.lane.value,
+            "python": str(spec.python),
+            "timeout_s": spec.timeout_s,
+            "env": dict(spec.env),
+        },
+        "out": str(record.out),
+        "argv": list(record.argv),
+        "outcome": record.outcome.value,
+        "reason": record.reason,
+        "exit_code": record.exit_code,
+        "duration_s": record.duration_s,
+        "provenance": None
+        if provenance is None
+        else {field.name: getattr(provenance, field.name) for field in fields(provenance)},
+    }
+
+
+def record_from_json(row: Mapping[str, object]) -> RunRecord:
+    """The run that `record_to_json` wrote.
+
+    Raises:
+        KeyError, TypeError, ValueError: The row isn't one.
+    """
+    spec = _mapping(row["spec"])
+    sources = _mapping(spec["sources"])
+    return RunRecord(
+        spec=RunSpec(
+            sources=Sources(
+                mcore=_path(sources["mcore"]),
+                bridge=_path(sources["bridge"]),
+                mcore_commit=_string_or_none(sources["mcore_commit"]),
+                bridge_commit=_string_or_none(sources["bridge_commit"]),
+            ),
+            recipe=str(spec["recipe"]),
+            trainer=TrainerName(str(spec["trainer"])),
+            lane=Lane(str(spec["lane"])),
+            python=Path(str(spec["python"])),
+            timeout_s=_number(spec["timeout_s"]),
+            env={key: str(value) for key, value in _mapping(spec["env"]).items()},
+        ),
+        out=Path(str(row["out"])),
+        argv=tuple(str(word) for word in _sequence(row["argv"])),
+        outcome=Outcome(str(row["outcome"])),
+        reason=str(row["reason"]),
+        exit_code=None if row["exit_code"] is None else int(_number(row["exit_code"])),
+        duration_s=_number(row["duration_s"]),
+        provenance=None if row["provenance"] is None else Provenance(**_mapping(row["provenance"])),  # type: ignore[arg-type]
+    )
+
+
+def _step_to_json(step: BisectStep) -> dict[str, object]:
+    return {
+        "role": step.role.value,
+        "index": step.index,
+        "commit": step.commit,
+        "verdict": step.verdict.value,
+        "reason": step.reason,
+        "is_bad_curve": step.is_bad_curve,
+        "record": record_to_json(step.record),
+    }
+
+
+def _step_from_json(row: Mapping[str, object]) -> BisectStep:
+    is_bad_curve = row["is_bad_curve"]
+    return BisectStep(
+        role=Role(str(row["role"])),
+        index=int(_number(row["index"])),
+        commit=str(row["commit"]),
+        verdict=CommitVerdict(str(row["verdict"])),
+        reason=str(row["reason"]),
+        is_bad_curve=None if is_bad_curve is None else bool(is_bad_curve),
+        record=record_from_json(_mapping(row["record"])),
+    )
+
+
+def _plan_to_json(plan: BisectPlan) -> dict[str, object]:
+    values = {field.name: getattr(plan, field.name) for field in fields(plan)}
+    return {name: str(value) if isinstance(value, str | Path) else value for name, value in values.items()}
+
+
+def _plan_from_json(row: Mapping[str, object]) -> BisectPlan:
+    tolerance = row["tolerance"]
+    return BisectPlan(
+        repo=Path(str(row["repo"])),
+        good=str(row["good"]),
+        bad=str(row["bad"]),
+        bridge_commit=_string_or_none(row["bridge_commit"]),
+        recipe=str(row["recipe"]),
+        recipe_digest=_string_or_none(row["recipe_digest"]),
+        trainer=TrainerName(str(row["trainer"])),
+        lane=Lane(str(row["lane"])),
+        python=Path(str(row["python"])),
+        timeout_s=_number(row["timeout_s"]),
+        metric=str(row["metric"]),
+        tolerance=None if tolerance is None else _number(tolerance),
+    )
+
+
+def _replay(path: Path, rows: list[dict[str, object]]) -> tuple[BisectPlan, list[BisectStep]]:
+    if not rows or rows[0].get("kind") != "plan":
+        raise StateError(f"{path}: the plan is missing; the bisect was killed before it began. Start a new one.")
+    if rows[0].get("schema_version") != SCHEMA_VERSION:
+        raise StateError(f"{path}: written by another version of lossbisect. Start a new bisect.")
+    steps: list[BisectStep] = []
+    try:
+        plan = _plan_from_json(_mapping(rows[0]["plan"]))
+        for row in rows[1:]:
+            if row["kind"] == "forget":
+                steps = [step for step in steps if [step.role.value, step.index] not in _sequence(row["runs"])]
+            else:
+                steps.append(_step_from_json(row))
+    except (KeyError, TypeError, ValueError) as error:
+        raise StateError(
+            f"{path}: line {len(steps) + 1} is none of a journal ({error!r}). Start a new bisect."
+        ) from error
+    return plan, steps
+
+
+def _whole_lines(content: bytes) -> list[bytes]:
+    """Lines that have their end; a kill while writing leaves the last one without."""
+    return content.split(b"\n")[:-1]
+
+
+def _read_line(path: Path, line: bytes, number: int) -> dict[str, object]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise StateError(f"{path}:{number}: the journal is damaged ({error}). Start a new bisect.") from error
+    if not isinstance(row, dict):
+        raise StateError(f"{path}:{number}: the journal is damaged (not an object). Start a new bisect.")
+    return row
+
+
+def _lock(directory: Path) -> IO[bytes]:
+    file = (directory / "lock").open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise StateError(f"{directory}: another process works on this bisect. Wait for it, or stop it.") from error
+    return file
+
+
+def _sync_folder(directory: Path) -> None:
+    """Make the journal's own entry in its folder durable."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _mapping(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise TypeError(f"expected an object, not {value!r}")
+    return value
+
+
+def _sequence(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError(f"expected a list, not {value!r}")
+    return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"expected a number, not {value!r}")
+    return float(value)
+
+
+def _string_or_none(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _path(value: object) -> Path | None:
+    return None if value is None else Path(str(value))
+
+
+def _text(value: Path | None) -> str | None:
+    return None if value is None else str(value)

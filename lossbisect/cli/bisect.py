@@ -1,0 +1,280 @@
+"""``lossbisect bisect``."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import click
+
+from lossbisect.bisect import Answer, BisectResult, Event, EventKind, bisect_range, resume_bisect
+from lossbisect.bisect.session import DEFAULT_RECIPES, DEFAULT_TIMEOUT_S
+from lossbisect.compare import parse_tolerance
+from lossbisect.errors import LossbisectError
+from lossbisect.train.types import Lane, TrainerName
+
+__all__ = ["EXIT_CODES", "command"]
+
+EXIT_CODES = {
+    Answer.FOUND: 0,
+    Answer.NO_CULPRIT: 1,
+    Answer.SEVERAL: 3,
+    Answer.UNCONFIRMED: 3,
+    Answer.UNDECIDED: 3,
+}
+INTERRUPTED = 130
+LATEST = "latest"
+_COLOURS = {Answer.FOUND: "red", Answer.NO_CULPRIT: "green"}
+
+
+def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | str | None:
+    if value is None:
+        return None
+    try:
+        tolerance = parse_tolerance(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return "auto" if tolerance is None else tolerance
+
+
+@click.command(
+    epilog="Exit codes: 0 culprit found and verified, 1 no culprit (the ends don't differ), 3 several candidates or an "
+    "unconfirmed one, 2 wrong usage or a failure of lossbisect itself, 130 interrupted.",
+)
+@click.option(
+    "--repo",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Megatron Bridge checkout (Bridge stays at its HEAD, its Megatron-LM submodule is searched) or Megatron-LM "
+    "checkout. Only read, never changed.  [default: .]",
+)
+@click.option(
+    "--good",
+    metavar="COMMIT",
+    help="Megatron-LM commit with the right loss: SHA, tag, branch, or bridge:REV for the one that Bridge pins at REV.",
+)
+@click.option("--bad", metavar="COMMIT", help="Later Megatron-LM commit with the wrong loss, named in the same ways.")
+@click.option(
+    "--recipe",
+    metavar="NAME|FILE",
+    help=f"What to train.  [default: {DEFAULT_RECIPES[Lane.CPU]}, on the lane cuda {DEFAULT_RECIPES[Lane.CUDA]}]",
+)
+@click.option(
+    "--trainer",
+    type=click.Choice([name.value for name in TrainerName]),
+    help="What trains it.  [default: that of the checkout]",
+)
+@click.option(
+    "--lane",
+    type=click.Choice([lane.value for lane in Lane]),
+    help="Where it trains: cpu emulates CUDA and repeats bit for bit.  [default: cpu]",
+)
+@click.option(
+    "--python",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Interpreter that has torch and the trainer's requirements.  [default: the one that runs lossbisect]",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help=f"Time after which a run is killed and its commit skipped.  [default: {DEFAULT_TIMEOUT_S:g}]",
+)
+@click.option("--metric", metavar="COLUMN", help="Column to judge by, such as grad_norm.  [default: lm_loss]")
+@click.option(
+    "--tolerance",
+    callback=_tolerance,
+    metavar="auto|exact|rtol=NUMBER",
+    help="What counts as the same: 'auto' what two runs of the good end show (exact if they are equal), 'exact' every "
+    "digit, 'rtol=1e-5' a relative difference up to that number.  [default: auto]",
+)
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value=LATEST,
+    metavar="[ID]",
+    help="Go on with a stopped bisect, the latest one of --repo if no ID is given. No finished run is repeated; "
+    "options may be left out, and those given must be the same as at the start.",
+)
+@click.option(
+    "--report-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write report.md, report.json and curves.png there.  [default: no report]",
+)
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object instead of text.  [default: text]")
+@click.option(
+    "--allow-dirty",
+    is_flag=True,
+    help="Go on although tracked files of the checkout are changed: runs use committed code only.",
+)
+@click.option(
+    "--work-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where journals, runs and working trees are kept.  [default: $LOSSBISECT_CACHE_DIR, or the user's cache "
+    "directory]",
+)
+def command(
+    repo: Path | None,
+    good: str | None,
+    bad: str | None,
+    recipe: str | None,
+    trainer: str | None,
+    lane: str | None,
+    python: Path | None,
+    timeout: float | None,
+    metric: str | None,
+    tolerance: float | str | None,
+    resume: str | None,
+    report_dir: Path | None,
+    work_dir: Path | None,
+    *,
+    is_json: bool,
+    allow_dirty: bool,
+) -> int:
+    """Name the Megatron-Core commit that moved the loss.
+
+    Runs a short training at the good end (twice), at the bad end, and at commits in between, and then once more at the
+    commit it found and at its parent. A run that fails is never counted as bad.
+
+    Example: lossbisect bisect --repo ~/Megatron-Bridge --good core_v0.15.0 --bad main --report-dir report
+    """
+    if resume is None and (good is None or bad is None):
+        raise click.UsageError("Name both ends: --good COMMIT --bad COMMIT. Or go on with a stopped bisect: --resume.")
+    if report_dir is not None:
+        _make_folder(report_dir)
+    options = {
+        "recipe": recipe,
+        "trainer": TrainerName(trainer) if trainer else None,
+        "lane": Lane(lane) if lane else None,
+        "python": python,
+        "timeout_s": timeout,
+        "metric": metric,
+        "tolerance": tolerance,
+    }
+    given: dict[str, Any] = {
+        name: None if value == "auto" else value for name, value in options.items() if value is not None
+    }
+    started: list[str] = []
+    try:
+        with _interruptible(), _progress() as show:
+
+            def on_event(event: Event) -> None:
+                if event.kind is EventKind.RESUMABLE:
+                    started.append(event.text)
+                show(event)
+
+            if resume is None:
+                assert good is not None
+                assert bad is not None
+                result = bisect_range(
+                    repo or Path(), good, bad, allow_dirty=allow_dirty, work_dir=work_dir, on_event=on_event, **given
+                )
+            else:
+                ends = {name: value for name, value in (("good", good), ("bad", bad)) if value is not None}
+                is_latest = resume == LATEST
+                result = resume_bisect(
+                    None if is_latest else resume,
+                    repo=repo or (Path() if is_latest else None),
+                    given=given | ends,
+                    work_dir=work_dir,
+                    on_event=on_event,
+                )
+    except (KeyboardInterrupt, LossbisectError) as error:
+        if started:
+            _say_how_to_go_on(started[0], work_dir)
+        if isinstance(error, LossbisectError):
+            raise
+        return INTERRUPTED
+    _print(result, report_dir, is_json=is_json)
+    return EXIT_CODES[result.answer]
+
+
+def _print(result: BisectResult, report_dir: Path | None, *, is_json: bool) -> None:
+    from lossbisect.report.bisect import bisect_json, bisect_text, write_report
+
+    if is_json:
+        click.echo(bisect_json(result))
+    else:
+        head, colon, rest = bisect_text(result).partition(":")
+        click.echo(click.style(head, fg=_COLOURS.get(result.answer, "yellow"), bold=True) + colon + rest)
+    if report_dir is not None:
+        for path in write_report(result, report_dir):
+            click.echo(f"Wrote {path}", err=True)
+
+
+def _say_how_to_go_on(bisect_id: str, work_dir: Path | None) -> None:
+    from lossbisect.report.bisect import resume_command
+
+    click.echo(f"Finished runs are kept. Go on with: {resume_command(bisect_id, work_dir)}", err=True)
+
+
+def _make_folder(path: Path) -> None:
+    """Find out before the runs, not after them, that a folder can't be written."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.BadParameter(f"'{path}' can't be made: {error.strerror}.", param_hint="--report-dir") from None
+    if not os.access(path, os.W_OK):
+        raise click.BadParameter(f"'{path}' is not writable.", param_hint="--report-dir")
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let a polite kill or a closed terminal stop the search as Ctrl-C does."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Show(Protocol):
+    def __call__(self, event: Event) -> None: ...
+
+
+@contextmanager
+def _progress() -> Iterator[_Show]:
+    """Plain lines on stderr; on a terminal also one live line with the running trainer's latest word."""
+    if not sys.stderr.isatty():
+        yield _show_plainly
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as live:
+        task = live.add_task("", total=None)
+        running = ""
+
+        def show(event: Event) -> None:
+            nonlocal running
+            width = max(20, console.width - 14)
+            if event.kind is EventKind.LINE:
+                live.update(task, description=escape(f"{running} | {event.text.strip()}"[:width]))
+            elif event.kind is EventKind.RUN_STARTED:
+                running = event.text.split(": ", 1)[0]
+                live.reset(task, description=escape(event.text[:width]))
+                console.print(event.text, markup=False, highlight=False)
+            elif event.kind is not EventKind.RESUMABLE:
+                console.print(event.text, markup=False, highlight=False)
+
+        yield show
+
+
+def _show_plainly(event: Event) -> None:
+    if event.kind not in (EventKind.LINE, EventKind.RESUMABLE):
+        click.echo(event.text, err=True)

@@ -1,0 +1,125 @@
+"""``lossbisect judge``."""
+
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from lossbisect.bisect.judge import judge_checkout, read_baseline
+from lossbisect.bisect.session import DEFAULT_RECIPES, DEFAULT_TIMEOUT_S
+from lossbisect.bisect.state import work_root
+from lossbisect.bisect.types import CommitVerdict
+from lossbisect.compare import parse_tolerance
+from lossbisect.train.types import Lane, TrainerName
+
+__all__ = ["EXIT_CODES", "command"]
+
+EXIT_CODES = {CommitVerdict.GOOD: 0, CommitVerdict.BAD: 1, CommitVerdict.SKIP: 125}
+
+
+def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str) -> float | None:
+    try:
+        return parse_tolerance(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@click.command(
+    epilog="Exit codes: 0 good, 1 bad, 125 skip (the run failed or can't be judged), 128 wrong usage or any failure of "
+    "lossbisect itself: it makes 'git bisect run' stop instead of blaming a commit.",
+)
+@click.option(
+    "--baseline",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="The good curve: the folder of a finished run, its scalars.ndjson, or a log.",
+)
+@click.option(
+    "--repo",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    show_default=True,
+    metavar="PATH",
+    help="Megatron Bridge or Megatron-LM checkout whose checked-out files are run. Only read.",
+)
+@click.option(
+    "--recipe",
+    metavar="NAME|FILE",
+    help=f"What to train.  [default: {DEFAULT_RECIPES[Lane.CPU]}, on the lane cuda {DEFAULT_RECIPES[Lane.CUDA]}]",
+)
+@click.option(
+    "--trainer",
+    type=click.Choice([name.value for name in TrainerName]),
+    help="What trains it.  [default: that of the checkout]",
+)
+@click.option(
+    "--lane",
+    type=click.Choice([lane.value for lane in Lane]),
+    default=Lane.CPU.value,
+    show_default=True,
+    help="Where it trains: cpu emulates CUDA and repeats bit for bit.",
+)
+@click.option(
+    "--python",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Interpreter that has torch and the trainer's requirements.  [default: the one that runs lossbisect]",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=DEFAULT_TIMEOUT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time after which the run is killed and the commit skipped.",
+)
+@click.option("--metric", default="lm_loss", show_default=True, metavar="COLUMN", help="Column to judge by.")
+@click.option(
+    "--tolerance",
+    default="exact",
+    show_default=True,
+    callback=_tolerance,
+    metavar="auto|exact|rtol=NUMBER",
+    help="What counts as the same: 'auto' what the runs' number format explains, 'exact' every digit, 'rtol=1e-5' a "
+    "relative difference up to that number.",
+)
+@click.option(
+    "--work-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where runs are kept.  [default: $LOSSBISECT_CACHE_DIR, or the user's cache directory]",
+)
+def command(
+    baseline: Path,
+    repo: Path,
+    recipe: str | None,
+    trainer: str | None,
+    lane: str,
+    python: Path | None,
+    timeout: float,
+    metric: str,
+    tolerance: float | None,
+    work_dir: Path | None,
+) -> int:
+    """Train at the checked-out commit and say whether its loss is the baseline's, for 'git bisect run'.
+
+    Example: git bisect run lossbisect judge --baseline good-run --recipe vanilla-cpu
+    """
+    out = work_root(work_dir) / "judged" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    judged = judge_checkout(
+        read_baseline(baseline),
+        repo,
+        out,
+        recipe=recipe,
+        trainer=TrainerName(trainer) if trainer else None,
+        lane=Lane(lane),
+        python=python,
+        timeout_s=timeout,
+        metric=metric,
+        tolerance=tolerance,
+    )
+    click.echo(f"{judged.verdict.value}: {judged.reason}")
+    click.echo(f"The run: {out}", err=True)
+    return EXIT_CODES[judged.verdict]

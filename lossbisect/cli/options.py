@@ -1,0 +1,77 @@
+"""Options that several commands share, spelled once."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lossbisect.train.defaults import DEFAULT_RECIPES, DEFAULT_TIMEOUT_S
+from lossbisect.train.types import Lane, TrainerName
+
+__all__ = [
+    "Decorator",
+    "commit_option",
+    "json_option",
+    "lane_option",
+    "out_option",
+    "plot_option",
+    "python_option",
+    "recipe_option",
+    "repo_option",
+    "timeout_option",
+    "trainer_option",
+]
+
+type Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+repo_option: Decorator = click.option(
+    "--repo",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Megatron Bridge or Megatron-LM checkout to run. Only read.  [default: the installed packages]",
+)
+commit_option: Decorator = click.option(
+    "--commit",
+    metavar="COMMIT",
+    help="Commit of Megatron-LM, run from a tree of its own: SHA, tag, branch, or bridge:REV.  [default: the checkout "
+    "as it is]",
+)
+recipe_option: Decorator = click.option(
+    "--recipe",
+    metavar="NAME|FILE",
+    help=f"What to train.  [default: {DEFAULT_RECIPES[Lane.CPU]}, on the lane cuda {DEFAULT_RECIPES[Lane.CUDA]}]",
+)
+trainer_option: Decorator = click.option(
+    "--trainer",
+    type=click.Choice([name.value for name in TrainerName]),
+    help="What trains it.  [default: that of the checkout]",
+)
+lane_option: Decorator = click.option(
+    "--lane",
+    type=click.Choice([lane.value for lane in Lane]),
+    default=Lane.CPU.value,
+    show_default=True,
+    help="Where it trains: cpu emulates CUDA and repeats bit for bit.",
+)
+python_option: Decorator = click.option(
+    "--python",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Interpreter that has torch and the trainer's requirements.  [default: the one that runs lossbisect]",
+)
+timeout_option: Decorator = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help=f"Wall time after which a run is killed.  [default: {DEFAULT_TIMEOUT_S:g}]",
+)
+out_option: Decorator = click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The run's own folder, new or empty.  [default: a new one in $LOSSBISECT_CACHE_DIR or the user's cache]",
+)
+json_option: Decorator = click.option(
+    "--json", "is_json", is_flag=True, help="Print one JSON object instead of text.  [default: text]"
+)

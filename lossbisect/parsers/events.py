@@ -1,0 +1,118 @@
+"""What a block of a log holds, before anyone asks what it means together."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from lossbisect.parsers.runlog import ConfigValue, Failure
+
+__all__ = ["Config", "Evaluation", "Event", "Finish", "Rows", "Stage", "Start", "Version"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rows:
+    """Training rows that follow each other with the same columns; nothing else stands between them.
+
+    Attributes:
+        columns: Names of the columns.
+        values: One list a column, each with one value a row.
+        iterations: Number of the iteration, a row.
+        totals: Number of iterations that the run was to have, a row.
+        stamps: The row's own clock, or ``""``.
+        labels: The process that printed the row, or ``""``.
+        line_nos: 1-based line where the row starts.
+        is_complete: False if the rows were cut.
+    """
+
+    columns: tuple[str, ...]
+    values: list[list[float]]
+    iterations: list[int]
+    totals: list[int]
+    stamps: list[str]
+    labels: list[str]
+    line_nos: list[int]
+    is_complete: bool
+
+    def __len__(self) -> int:
+        """How many rows."""
+        return len(self.iterations)
+
+    def part(self, start: int, stop: int) -> "Rows":
+        """Rows from one index up to another."""
+        return Rows(
+            columns=self.columns,
+            values=[column[start:stop] for column in self.values],
+            iterations=self.iterations[start:stop],
+            totals=self.totals[start:stop],
+            stamps=self.stamps[start:stop],
+            labels=self.labels[start:stop],
+            line_nos=self.line_nos[start:stop],
+            is_complete=self.is_complete,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evaluation:
+    """One evaluation of one split.
+
+    Attributes:
+        line_no: 1-based line.
+        iteration: The iteration after which it ran, or None where the line doesn't say.
+        split: ``validation`` or ``test``; with the set's name or index, ``validation-name``.
+        values: Loss column to value in nats; None where the number was cut.
+    """
+
+    line_no: int
+    iteration: int | None
+    split: str
+    values: dict[str, float | None]
+
+
+class Stage(IntEnum):
+    """How far a starting process has come; a log never goes back to an earlier stage within one start."""
+
+    CONFIG = 1
+    INITIALIZED = 2
+    LOAD = 3
+    LOOP = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    """A line that only a starting process prints.
+
+    Attributes:
+        line_no: 1-based line.
+        stage: How far the process has come.
+        iteration: The iteration that training goes on from (0 for a fresh start), or None where it doesn't say.
+    """
+
+    line_no: int
+    stage: Stage
+    iteration: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config:
+    """A dump of the configuration, flat; ``kind`` tells its shape."""
+
+    line_no: int
+    kind: str
+    values: dict[str, ConfigValue]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Version:
+    """Megatron-Core's version, as the run prints it."""
+
+    line_no: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finish:
+    """A clean end: all iterations done, or an exit that was asked for."""
+
+    line_no: int
+
+
+type Event = Rows | Evaluation | Start | Config | Version | Finish | Failure

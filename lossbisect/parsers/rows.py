@@ -1,0 +1,224 @@
+"""What the rows of a log mean together: windows, NaN, false zeros, cut rows, and the mended second row.
+
+Pure: a frame of rows as printed goes in, a frame of what they say comes out, with notes on every change.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lossbisect.parsers.records import ELAPSED_COLUMN, LOSS_COLUMN, NAN_COLUMN, SKIPPED_COLUMN, is_loss_column
+from lossbisect.parsers.runlog import Note
+from lossbisect.parsers.second_row import RowTime, decide, mend
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["AttemptFacts", "Meaning", "with_meaning"]
+
+_MOST_CUT_NOTES = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttemptFacts:
+    """What a log says of an attempt outside its rows.
+
+    Attributes:
+        index: Number of the attempt.
+        has_start: Whether the log holds its start, so that the first row is the first that the process printed.
+        resumed_at: The iteration that it went on from; 0 for a fresh start, None if unknown.
+        log_interval: Iterations from row to row, from the configuration; None if unknown.
+        version: Megatron-Core's version, None if unknown.
+    """
+
+    index: int
+    has_start: bool
+    resumed_at: int | None
+    log_interval: int | None
+    version: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Meaning:
+    """The frame with meaning, and what was done to it."""
+
+    frame: "pl.DataFrame"
+    notes: list[Note]
+
+
+def with_meaning(frame: "pl.DataFrame", facts: list[AttemptFacts], *, resets_every_row: bool) -> Meaning:
+    """Rows as printed to rows as meant, in the same order.
+
+    Args:
+        frame: One row a record, with ``iteration``, ``attempt``, ``total``, ``stamp``, ``is_complete``, ``line_no``
+            and the printed keys as Float64.
+        facts: One for each attempt.
+        resets_every_row: Whether the trainer never carries the first row's sums into the second.
+
+    Returns:
+        The frame without ``total`` and ``stamp`` and with ``window``.
+    """
+    import polars as pl
+
+    missing = [name for name in (LOSS_COLUMN, SKIPPED_COLUMN, ELAPSED_COLUMN) if name not in frame.columns]
+    frame = frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in missing)
+    notes: list[Note] = []
+    frame = _mark_cut(frame, notes)
+    frame = _with_log_interval(frame, facts)
+    frame = frame.with_columns(pl.lit(0, pl.Int64).alias("_carried"))
+    if not resets_every_row:
+        frame = _mend_second_rows(frame, facts, notes)
+    frame = _with_window(frame)
+    frame = _with_nan(frame, notes)
+    helpers = [name for name in frame.columns if name.startswith("_")]
+    return Meaning(frame=frame.drop("total", "stamp", *helpers), notes=notes)
+
+
+def _mark_cut(frame: "pl.DataFrame", notes: list[Note]) -> "pl.DataFrame":
+    """A row without the closing counter is cut, too, if the other rows of its attempt have one."""
+    import polars as pl
+
+    if NAN_COLUMN in frame.columns:
+        has_counter = pl.col(NAN_COLUMN).is_not_null()
+        is_complete = pl.col("is_complete") & (has_counter | ~has_counter.any().over("attempt"))
+        frame = frame.with_columns(is_complete.alias("is_complete"))
+    cut = frame.filter(~pl.col("is_complete"))["line_no"].to_list()
+    text = "The row was cut; only the fields that were whole are kept."
+    notes.extend(Note(line_no=line_no, kind="cut-row", text=text) for line_no in cut[:_MOST_CUT_NOTES])
+    if len(cut) > _MOST_CUT_NOTES:
+        more = f"{len(cut) - _MOST_CUT_NOTES} more rows were cut."
+        notes.append(Note(line_no=cut[_MOST_CUT_NOTES], kind="cut-row", text=more))
+    return frame
+
+
+def _with_log_interval(frame: "pl.DataFrame", facts: list[AttemptFacts]) -> "pl.DataFrame":
+    """Add what the log says outside the rows, and ``_interval``, the iterations from row to row, null if unknown.
+
+    Rows are printed where the interval divides the iteration (and, since core_v0.16.0, at the first one of a process,
+    so that one is left out). So the interval divides the greatest common divisor of the iterations, and nearly always
+    is that.
+    """
+    import math
+
+    import polars as pl
+
+    known = {fact.index: fact.log_interval for fact in facts}
+    intervals: dict[int, int | None] = {}
+    for (attempt,), rows in frame.select("attempt", "iteration", "stamp").group_by("attempt", maintain_order=True):
+        index = int(str(attempt))
+        iterations = rows["iteration"].to_list()
+        if "." in rows["stamp"][0]:
+            del iterations[0]
+        divisor = math.gcd(*iterations)
+        intervals[index] = known[index] or (divisor if len(iterations) > 1 or divisor == 1 else None)
+    table = pl.DataFrame(
+        [(fact.index, fact.has_start, fact.resumed_at, intervals.get(fact.index)) for fact in facts],
+        schema={"attempt": pl.Int64, "_has_start": pl.Boolean, "_resumed_at": pl.Int64, "_interval": pl.Int64},
+        orient="row",
+    )
+    return frame.join(table, on="attempt", how="left", maintain_order="left")
+
+
+def _mend_second_rows(frame: "pl.DataFrame", facts: list[AttemptFacts], notes: list[Note]) -> "pl.DataFrame":
+    """Undo the mean in the second row of each start, where it is one (`second_row`)."""
+    import polars as pl
+
+    losses = [name for name in frame.columns if is_loss_column(name)]
+    versions = {fact.index: fact.version for fact in facts}
+    mended: dict[str, dict[int, float | None]] = {}
+    heads = frame.with_row_index("_row").group_by("attempt", maintain_order=True).head(2)
+    for _, head in heads.group_by("attempt", maintain_order=True):
+        if head.height < 2 or not head["is_complete"].all():
+            continue
+        first, second = head.to_dicts()
+        decision = decide(
+            _row_time(first),
+            _row_time(second),
+            version=versions[first["attempt"]],
+            is_process_start=first["_has_start"] or first["iteration"] == 1 or first["attempt"] > 0,
+        )
+        if decision.is_mean is False:
+            continue
+        where = f"iterations {first['iteration']} to {second['iteration']} ({decision.reason})"
+        if decision.is_mean is None:
+            text = f"Iteration {second['iteration']} may be the mean of {where}; it was left as printed."
+            notes.append(Note(line_no=second["line_no"], kind="row-2-undecided", text=text))
+        elif first["_interval"] == 1 and second["iteration"] == first["iteration"] + 1:
+            for name, value in mend(first, second, losses).items():
+                mended.setdefault(name, {})[second["_row"]] = value
+            text = (
+                f"Iteration {second['iteration']} was printed as the mean of {where}; its own values were worked out."
+            )
+            notes.append(Note(line_no=second["line_no"], kind="row-2-mean", text=text))
+        else:
+            mended.setdefault("_carried", {})[second["_row"]] = second["iteration"] - first["iteration"] + 1
+    for name, values in mended.items():
+        new = pl.Series(list(values.values()), dtype=pl.Float64).cast(frame[name].dtype)
+        frame = frame.with_columns(frame[name].scatter(list(values), new).alias(name))
+    return frame
+
+
+def _with_window(frame: "pl.DataFrame") -> "pl.DataFrame":
+    """Add ``window``: iterations that a row covers, less those that were skipped."""
+    import polars as pl
+
+    iteration, interval = pl.col("iteration"), pl.col("_interval")
+    since_resume = iteration - pl.col("_resumed_at")
+    # Since core_v0.16.0 (which prints microseconds) a process prints its first iteration alone.
+    prints_first = pl.col("stamp").str.contains(".", literal=True) & pl.col("_has_start")
+    first = (
+        pl.when(since_resume.is_between(1, interval.fill_null(since_resume)))
+        .then(since_resume)
+        .when((iteration == 1) | (interval == 1) | prints_first)
+        .then(1)
+        .when(iteration <= interval)
+        .then(iteration)
+        .when(iteration % interval == 0)
+        .then(interval)
+    )
+    between = iteration.diff().over("attempt")
+    covered = (
+        pl.when(pl.col("_carried") > 0)
+        .then("_carried")
+        .otherwise(pl.min_horizontal(between, interval))  # a row that isn't there leaves a gap, not a longer window
+    )
+    skipped = pl.coalesce(SKIPPED_COLUMN, pl.when("is_complete").then(0.0))
+    is_first = between.is_null()
+    window = (pl.when(is_first).then(first).otherwise(covered) - skipped).clip(lower_bound=0)
+    return frame.with_columns(window.cast(pl.Int64).alias("window"))
+
+
+def _with_nan(frame: "pl.DataFrame", notes: list[Note]) -> "pl.DataFrame":
+    """Tell a loss that went NaN (printed by leaving it out) from one that isn't there, and drop false zeros."""
+    import polars as pl
+
+    losses = [name for name in frame.columns if is_loss_column(name)]
+    skipped = pl.col(SKIPPED_COLUMN).fill_null(0.0)
+    nothing_advanced = pl.when(pl.col("window").is_not_null()).then(pl.col("window") == 0).otherwise(skipped > 0)
+    frame = frame.with_columns(
+        pl.when((pl.col(name) == 0.0) & nothing_advanced).then(pl.lit(None)).otherwise(pl.col(name)).alias(name)
+        for name in losses
+    )
+    if any(name.startswith("rl_") for name in frame.columns):
+        return frame  # a mean below zero isn't printed either
+    is_logged = {name: pl.col(name).is_not_null().any().over("total") for name in losses}
+    went_nan = pl.col(LOSS_COLUMN).is_null() & is_logged[LOSS_COLUMN] & pl.col("is_complete") & ~nothing_advanced
+    frame = frame.with_columns(went_nan.alias("_went_nan"))
+    lost = frame.filter("_went_nan")
+    if lost.height:
+        text = (
+            f"The loss went NaN: Megatron prints that by leaving the field out, here in {lost.height} "
+            f"row{'s' if lost.height > 1 else ''} of which iteration {lost['iteration'][0]} is the first."
+        )
+        notes.append(Note(line_no=lost["line_no"][0], kind="nan-loss", text=text))
+    nan = pl.lit(float("nan"))
+    return frame.with_columns(
+        pl.when(pl.col("_went_nan") & pl.col(name).is_null() & is_logged[name]).then(nan).otherwise(name).alias(name)
+        for name in losses
+    )
+
+
+def _row_time(row: dict[str, object]) -> RowTime:
+    iteration, stamp, elapsed = row["iteration"], row["stamp"], row[ELAPSED_COLUMN]
+    assert isinstance(iteration, int)
+    assert isinstance(stamp, str)
+    return RowTime(iteration=iteration, stamp=stamp, elapsed_ms=elapsed if isinstance(elapsed, float) else None)

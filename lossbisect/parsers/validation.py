@@ -1,0 +1,63 @@
+"""Evaluation lines: ``validation loss at iteration 10 on validation set | lm loss value: … | lm loss PPL: … |``."""
+
+import re
+
+from lossbisect.parsers.events import Evaluation
+from lossbisect.schema import column_name
+
+__all__ = ["EVALUATION_NEEDLES", "find_evaluations"]
+
+EVALUATION_NEEDLES = (b" loss at ", b"validation results at ")
+"""Bytes of which every evaluation line has one."""
+
+_START = re.compile(r"validation(?:-(?P<name>[^|\n]{1,80}?))? (?:loss|results) at (?P<where>[^|]{1,120}?)\s*\|")
+_ITERATION = re.compile(r"iteration (\d{1,12})\b", re.ASCII)
+_IS_TEST = re.compile(r"\btest (?:set|data)$")
+_METRIC = r"\s*(?P<metric>[A-Za-z][\w /().-]{0,60}?)(?: value)?:"
+_FIELD = re.compile(rf"{_METRIC} (?P<value>[-+]?(?:\d+(?:\.\d*)?(?:E[-+]?\d+)?|nan|inf))\s*", re.ASCII | re.IGNORECASE)
+_CUT_FIELD = re.compile(_METRIC, re.ASCII)
+
+
+def find_evaluations(text: str, line_no: int) -> list[Evaluation]:
+    """Every evaluation of a line.
+
+    A perplexity isn't a loss of its own (it is ``exp(min(20, loss))``) and is left out.
+    """
+    starts = list(_START.finditer(text))
+    found: list[Evaluation] = []
+    for index, start in enumerate(starts):
+        end = starts[index + 1].start() if index + 1 < len(starts) else len(text)
+        values = _values(text[start.end() : end])
+        if not values:
+            continue
+        iteration = _ITERATION.search(start["where"])
+        split = "test" if _IS_TEST.search(start["where"]) else "validation"
+        found.append(
+            Evaluation(
+                line_no=line_no,
+                iteration=int(iteration[1]) if iteration else None,
+                split=f"{split}-{start['name']}" if start["name"] else split,
+                values=values,
+            )
+        )
+    return found
+
+
+def _values(rest: str) -> dict[str, float | None]:
+    values: dict[str, float | None] = {}
+    *closed, tail = rest.split("|")
+    for piece in closed:
+        match = _FIELD.fullmatch(piece)
+        if match is None:
+            break  # another writer's text starts here
+        if not _is_perplexity(match["metric"]):
+            values[column_name(match["metric"])] = float(match["value"])
+    else:
+        cut = _CUT_FIELD.match(tail)
+        if cut and not _is_perplexity(cut["metric"]):
+            values[column_name(cut["metric"])] = None
+    return values
+
+
+def _is_perplexity(metric: str) -> bool:
+    return metric.lower().endswith("ppl")

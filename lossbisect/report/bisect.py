@@ -1,0 +1,355 @@
+"""The answer of a bisection as text, JSON, a Markdown report to paste into an issue, and a picture."""
+
+import json
+import math
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from lossbisect.bisect.culprit import Answer, BisectResult, Culprit
+from lossbisect.bisect.types import BisectStep, CommitInfo
+from lossbisect.compare.wording import counted, metric_name, relative_text
+from lossbisect.errors import LossbisectError
+
+__all__ = ["SCHEMA_VERSION", "bisect_json", "bisect_markdown", "bisect_text", "resume_command", "write_report"]
+
+SCHEMA_VERSION = 1
+"""Raised when a key goes or changes its meaning; new keys don't raise it."""
+
+_MOST_FILES = 8
+_MOST_CANDIDATES = 20
+_MOST_ITERATIONS = 12
+_HARMLESS = (
+    "This commit changes only documentation, tests or CI, which no training run reads. Doubt it: something outside the "
+    "code may have changed between the runs."
+)
+
+
+def bisect_text(result: BisectResult) -> str:
+    """Several lines for a terminal, without colour and without a final newline; the first starts with the answer."""
+    blocks = [
+        f"{result.answer.value.upper()}: {result.finding.reason}",
+        _culprit_text(result.culprit, result) if result.culprit else _candidates_text(result.candidates),
+        "\n".join(f"warning: {warning}" for warning in _warnings(result)),
+        f"{metric_name(result.plan.metric)}\n{_text_table(_curve_rows(result))}",
+        f"runs\n{_text_table(_step_rows(result))}",
+        result.confidence,
+        f"runs and journal: {result.directory}",
+        f"once more: {_again_command(result)}",
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def bisect_json(result: BisectResult) -> str:
+    """One object, indented, without a final newline; null for what is missing or not finite."""
+    finding, comparison = result.finding, result.finding.judgement.comparison
+    report = {
+        "schema_version": SCHEMA_VERSION,
+        "id": result.id,
+        "answer": result.answer.value,
+        "reason": finding.reason,
+        "confidence": result.confidence,
+        "warnings": list(_warnings(result)),
+        "culprit": None if result.culprit is None else _culprit_json(result.culprit),
+        "candidates": [_commit_json(commit) for commit in result.candidates],
+        "good": _commit_json(result.commits.good),
+        "bad": _commit_json(result.commits.bad),
+        "commits": len(result.commits.commits),
+        "plan": {
+            key: str(value) if isinstance(value, str | Path) else value for key, value in asdict(result.plan).items()
+        },
+        "noise": asdict(finding.noise),
+        "metric": result.plan.metric,
+        "difference": asdict(comparison.difference),
+        "witnesses": {name: asdict(difference) for name, difference in comparison.witnesses.items()},
+        "last_good": result.commits.at(finding.good).sha,
+        "first_bad": result.commits.at(finding.bad).sha,
+        "curves": [
+            {"iteration": iteration, "last_good": good, "first_bad": bad}
+            for iteration, good, bad in comparison.curves.frame.select("iteration", "baseline", "candidate").iter_rows()
+        ],
+        "steps": [_step_json(step) for step in finding.steps],
+        "directory": str(result.directory),
+        "command": _again_command(result),
+    }
+    return json.dumps(_finite(report), indent=2, allow_nan=False)
+
+
+def bisect_markdown(result: BisectResult) -> str:
+    """A report to paste into an issue; commits and pull requests are links where the repository is on GitHub."""
+    blocks = [
+        f"# {_title(result)}",
+        result.finding.reason,
+        _culprit_markdown(result.culprit, result) if result.culprit else _candidates_markdown(result),
+        "\n".join(f"> **Warning:** {warning}" for warning in _warnings(result)),
+        f"## {metric_name(result.plan.metric).capitalize()}",
+        _markdown_table(_curve_rows(result)),
+        _witnesses(result),
+        "## Runs",
+        _markdown_table(_step_rows(result)),
+        result.confidence,
+        "## What ran",
+        _provenance(result),
+        "## Once more",
+        f"```\n{_again_command(result)}\n```",
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def write_report(result: BisectResult, folder: Path) -> tuple[Path, ...]:
+    """Write ``report.md``, ``report.json`` and ``curves.png`` into a folder, and return their paths.
+
+    Raises:
+        LossbisectError: A file can't be written.
+    """
+    from lossbisect.report.plot import draw
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.md").write_text(bisect_markdown(result), encoding="utf-8")
+        (folder / "report.json").write_text(bisect_json(result) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise LossbisectError(f"{folder}: the report can't be written: {error.strerror}.") from error
+    good, bad = _sides(result)
+    judgement = result.finding.judgement
+    draw(
+        replace(judgement, comparison=replace(judgement.comparison, baseline=good, candidate=bad)),
+        folder / "curves.png",
+    )
+    return tuple(folder / name for name in ("report.md", "report.json", "curves.png"))
+
+
+def resume_command(bisect_id: str, work_dir: Path | None) -> str:
+    """The command that goes on with a bisect."""
+    where = ["--work-dir", str(work_dir)] if work_dir else []
+    return shlex.join(["lossbisect", "bisect", "--resume", bisect_id, *where])
+
+
+def _again_command(result: BisectResult) -> str:
+    """The command that runs the answer's two sides again, or the whole range where there is no single answer."""
+    plan = result.plan
+    good, bad = (result.culprit.parent.sha, result.culprit.commit.sha) if result.culprit else (plan.good, plan.bad)
+    tolerance = (
+        [] if plan.tolerance is None else ["--tolerance", f"rtol={plan.tolerance!r}" if plan.tolerance else "exact"]
+    )
+    words = ["lossbisect", "bisect", "--repo", str(plan.repo), "--good", good, "--bad", bad]
+    words += ["--recipe", plan.recipe, "--trainer", plan.trainer.value, "--lane", plan.lane.value]
+    words += ["--python", str(plan.python), "--timeout", f"{plan.timeout_s:g}", "--metric", plan.metric, *tolerance]
+    return shlex.join(words)
+
+
+def _title(result: BisectResult) -> str:
+    metric = metric_name(result.plan.metric)
+    if result.culprit:
+        certainty = "" if result.answer is Answer.FOUND else " (unconfirmed)"
+        return f"{metric} moved by {result.culprit.commit.short}{certainty}: {result.culprit.commit.subject}"
+    if result.answer is Answer.SEVERAL:
+        return f"{metric} moved by one of {counted(len(result.candidates), 'commit')}"
+    return f"{metric}: {result.answer.value} between {result.commits.good.short} and {result.commits.bad.short}"
+
+
+def _warnings(result: BisectResult) -> tuple[str, ...]:
+    harmless = (_HARMLESS,) if result.culprit and result.culprit.is_harmless else ()
+    return (*harmless, *result.finding.warnings)
+
+
+def _sides(result: BisectResult) -> tuple[str, str]:
+    """Names of the two curves that are shown."""
+    good, bad = (result.commits.at(index).short for index in (result.finding.good, result.finding.bad))
+    return f"{good} (last good)", f"{bad} ({'first bad' if result.culprit else 'bad'})"
+
+
+def _culprit_text(culprit: Culprit, result: BisectResult) -> str:
+    commit = culprit.commit
+    rows = [
+        ["commit", commit.sha],
+        ["subject", commit.subject],
+        ["pull request", _reference(commit, result) or "none named"],
+        ["author", f"{commit.author} <{commit.email}>"],
+        ["date", commit.date],
+        ["parent", f"{culprit.parent.sha}  {culprit.parent.subject}"],
+        ["files", _files(culprit)],
+    ]
+    rows += [["merged", f"{each.short}  {each.subject}"] for each in culprit.merged[:_MOST_FILES]]
+    return _text_table(rows)
+
+
+def _culprit_markdown(culprit: Culprit, result: BisectResult) -> str:
+    commit = culprit.commit
+    rows = [
+        ["", ""],
+        ["Commit", _linked(commit, result)],
+        ["Subject", _escaped(commit.subject)],
+        ["Pull request", _reference(commit, result) or "none named"],
+        ["Author", _escaped(f"{commit.author} <{commit.email}>")],
+        ["Date", commit.date],
+        ["Parent", f"{_linked(culprit.parent, result)} {_escaped(culprit.parent.subject)}"],
+        ["Files", _escaped(_files(culprit))],
+    ]
+    rows += [["Merged", f"{_linked(each, result)} {_escaped(each.subject)}"] for each in culprit.merged[:_MOST_FILES]]
+    return _markdown_table(rows, is_escaped=True)
+
+
+def _candidates_text(candidates: tuple[CommitInfo, ...]) -> str:
+    if not candidates:
+        return ""
+    lines = [f"  {commit.short}  {commit.author}: {commit.subject}" for commit in candidates[:_MOST_CANDIDATES]]
+    more = len(candidates) - _MOST_CANDIDATES
+    return "candidates\n" + "\n".join(lines + ([f"  and {more} more"] if more > 0 else []))
+
+
+def _candidates_markdown(result: BisectResult) -> str:
+    lines = [
+        f"- {_linked(commit, result)} {_escaped(commit.subject)} ({_escaped(commit.author)})"
+        for commit in result.candidates
+    ]
+    return "\n".join(lines)
+
+
+def _curve_rows(result: BisectResult) -> list[list[str]]:
+    """Both curves with all their digits, around the first difference."""
+    comparison = result.finding.judgement.comparison
+    rows = list(comparison.curves.frame.select("iteration", "baseline", "candidate", "delta").iter_rows())
+    since = comparison.difference.first_difference
+    at = next((i for i, row in enumerate(rows) if row[0] == since), 0)
+    start = max(0, min(at - _MOST_ITERATIONS // 3, len(rows) - _MOST_ITERATIONS))
+    shown = rows[start : start + _MOST_ITERATIONS]
+    table = [["iteration", *_sides(result), "difference"]]
+    for iteration, good, bad, delta in shown:
+        table.append([str(iteration), _number(good), _number(bad), "equal" if good == bad else _signed(delta)])
+    return table
+
+
+def _step_rows(result: BisectResult) -> list[list[str]]:
+    rows = [["run", "commit", "why", "verdict", "time", "reason"]]
+    for number, step in enumerate(result.finding.steps, start=1):
+        verdict = "other curve" if step.is_bad_curve is False else step.verdict.value
+        rows.append(
+            [
+                str(number),
+                step.commit[:10],
+                step.role.value,
+                f"bad ({verdict})" if verdict == "other curve" else verdict,
+                f"{step.record.duration_s:.0f} s",
+                step.reason,
+            ]
+        )
+    return rows
+
+
+def _witnesses(result: BisectResult) -> str:
+    lines = []
+    for name, difference in result.finding.judgement.comparison.witnesses.items():
+        if difference.first_difference is None:
+            lines.append(f"- {metric_name(name)}: equal")
+            continue
+        since, size = difference.first_difference, relative_text(difference.largest_rel or 0.0)
+        lines.append(f"- {metric_name(name)}: differs from iteration {since} on, by up to {size} relative")
+    return "\n".join(lines)
+
+
+def _provenance(result: BisectResult) -> str:
+    plan = result.plan
+    step = next((step for step in result.finding.steps if step.record.provenance), None)
+    ran = step.record.provenance if step else None
+    lines = [
+        f"- Recipe `{plan.recipe}`, trainer {plan.trainer.value}, lane {plan.lane.value}, at most {plan.timeout_s:g} s",
+        f"- {counted(len(result.commits.commits), 'commit')} after {plan.good} up to {plan.bad}, first parents",
+        f"- Megatron Bridge: {plan.bridge_commit or 'not from a checkout'}",
+    ]
+    if ran is not None:
+        lines.append(f"- Python {ran.python}, torch {ran.torch}, Megatron-Core {ran.megatron_core_version}")
+    proven = sum(_is_proven(step) for step in result.finding.steps)
+    lines.append(f"- {proven} of {counted(len(result.finding.steps), 'run')} proved to be the commit asked for")
+    return "\n".join(lines)
+
+
+def _is_proven(step: BisectStep) -> bool:
+    ran = step.record.provenance
+    return ran is not None and ran.mcore_commit == step.commit and ran.is_clean is not False
+
+
+def _reference(commit: CommitInfo, result: BisectResult) -> str | None:
+    """``owner/name#123``: GitHub makes a link of it in any issue."""
+    if commit.pull_request is None or not commit.pull_request.startswith("#"):
+        return commit.pull_request
+    return f"{result.repository or ''}{commit.pull_request}"
+
+
+def _linked(commit: CommitInfo, result: BisectResult) -> str:
+    return f"{result.repository}@{commit.sha}" if result.repository else f"`{commit.sha}`"
+
+
+def _files(culprit: Culprit) -> str:
+    shown = [f"{file.path} ({file.status})" for file in culprit.files[:_MOST_FILES]]
+    more = len(culprit.files) - _MOST_FILES
+    return ", ".join(shown + ([f"and {more} more"] if more > 0 else [])) or "none"
+
+
+def _commit_json(commit: CommitInfo) -> dict[str, object]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(commit).items()}
+
+
+def _culprit_json(culprit: Culprit) -> dict[str, object]:
+    return {
+        **_commit_json(culprit.commit),
+        "parent": culprit.parent.sha,
+        "files": [asdict(file) for file in culprit.files],
+        "merged": [_commit_json(commit) for commit in culprit.merged],
+        "is_harmless": culprit.is_harmless,
+    }
+
+
+def _step_json(step: BisectStep) -> dict[str, object]:
+    from lossbisect.bisect.state import record_to_json
+
+    return {
+        "role": step.role.value,
+        "index": step.index,
+        "commit": step.commit,
+        "verdict": step.verdict.value,
+        "reason": step.reason,
+        "is_bad_curve": step.is_bad_curve,
+        "record": record_to_json(step.record),
+    }
+
+
+def _finite(value: object) -> object:
+    """The same with null for numbers that JSON doesn't have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _number(value: float | None) -> str:
+    return "missing" if value is None else repr(value)
+
+
+def _signed(delta: float | None) -> str:
+    return "" if delta is None else f"{delta:+.3e}"
+
+
+def _text_table(rows: list[list[str]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    padded = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(f"  {line}".rstrip() for line in padded)
+
+
+def _markdown_table(rows: list[list[str]], *, is_escaped: bool = False) -> str:
+    def line(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cell if is_escaped else _escaped(cell) for cell in cells)} |"
+
+    return "\n".join([line(rows[0]), line(["---"] * len(rows[0])), *map(line, rows[1:])])
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown shows as it is, on one line of a table; an ``@name`` or ``#1`` in it rings nobody."""
+    text = " ".join(text.split())
+    for mark in ("\\", "`", "*", "_", "<", ">", "[", "]", "|"):
+        text = text.replace(mark, f"\\{mark}")
+    return text.replace("@", "@\u200b").replace("#", "#\u200b")

@@ -1,0 +1,318 @@
+"""The loop, with scripted runs on made commits: no git, no training."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lossbisect.bisect.culprit import Answer, Finding
+from lossbisect.bisect.driver import Event, EventKind, drive
+from lossbisect.bisect.state import Journal
+from lossbisect.bisect.types import CommitInfo, CommitRange, CommitVerdict, Role
+from lossbisect.errors import EndpointError
+from lossbisect.train.types import Outcome, RunRecord
+from tests.bisect.support import BAD_CURVE, GOOD_CURVE, Script, ScriptedRunner, make_plan
+
+
+def make_commit(index: int) -> CommitInfo:
+    """The commit at an index; its SHA holds the index."""
+    return CommitInfo(
+        sha=f"{index + 1:040x}",
+        parents=(f"{index:040x}",),
+        author="Ada",
+        email="ada@example.com",
+        date="2026-08-22T15:22:22+00:00",
+        subject=f"Commit {index}",
+        pull_request=None,
+    )
+
+
+def index_of(sha: str) -> int:
+    """The index that a made SHA holds."""
+    return int(sha, 16) - 1
+
+
+class Bench:
+    """A range of made commits with a script, and what happens when it is searched."""
+
+    def __init__(self, folder: Path, count: int, script: Mapping[int, Script] | Callable[[int], Script]) -> None:
+        self.commits = CommitRange(good=make_commit(-1), commits=tuple(make_commit(i) for i in range(count)))
+        look = script if callable(script) else script.__getitem__
+        self.runner = ScriptedRunner(lambda sha: look(index_of(sha)))
+        self.folder = folder
+        self.events: list[Event] = []
+        self.bisect_id: str | None = None
+
+    def drive(self, *, tolerance: float | None = None) -> Finding:
+        """Search the range; a second call goes on with the same journal."""
+        if self.bisect_id is None:
+            plan = make_plan(self.folder, self.commits.good.sha, self.commits.bad.sha, tolerance=tolerance)
+            journal = Journal.create(self.folder, plan)
+            self.bisect_id = journal.id
+        else:
+            journal = Journal.open(self.folder, self.bisect_id)
+        with journal:
+            return drive(self.commits, journal, self.runner, on_event=self.events.append)
+
+    @property
+    def ran(self) -> list[int]:
+        """Indices of the runs, in order."""
+        return [index_of(sha) for sha in self.runner.ran]
+
+    def texts(self, kind: EventKind) -> list[str]:
+        """Progress messages of a kind."""
+        return [event.text for event in self.events if event.kind is kind]
+
+
+def one_change(at: int, good: Script = GOOD_CURVE, bad: Script = BAD_CURVE) -> Callable[[int], Script]:
+    """A history with one change."""
+    return lambda index: bad if index >= at else good
+
+
+def changed(script: Callable[[int], Script], **others: Script) -> Callable[[int], Script]:
+    """A script with other runs at some indices: ``i3=...``."""
+    return lambda index: others.get(f"i{index}", script(index))
+
+
+@pytest.mark.parametrize("at", range(8))
+def test_names_the_first_bad_commit(tmp_path: Path, at: int) -> None:
+    """Whichever commit changed the curve is named, and it and its parent have run again."""
+    bench = Bench(tmp_path, 8, one_change(at))
+    finding = bench.drive()
+    assert (finding.answer, finding.bad, finding.good) == (Answer.FOUND, at, at - 1)
+    assert bench.ran[:3] == [-1, -1, 7]
+    assert sorted(bench.ran[-2:]) == [at - 1, at] or at == 0
+    assert finding.judgement.comparison.difference.first_difference == 3
+    assert finding.warnings == ()
+
+
+def test_costs_no_more_runs_than_needed(tmp_path: Path) -> None:
+    """Ten commits take two runs of the good end, one of the bad end, four steps and two confirmations at most."""
+    costs = []
+    for at in range(10):
+        bench = Bench(tmp_path / str(at), 10, one_change(at))
+        bench.drive()
+        costs.append(len(bench.ran))
+    assert max(costs) <= 3 + 4 + 2
+
+
+def test_ends_with_the_same_curve_have_no_culprit(tmp_path: Path) -> None:
+    """Without a difference between the ends nothing is searched and no commit is named."""
+    bench = Bench(tmp_path, 8, lambda _: GOOD_CURVE)
+    finding = bench.drive()
+    assert finding.answer is Answer.NO_CULPRIT
+    assert bench.ran == [-1, -1, 7]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.TIMED_OUT, Outcome.VOID])
+def test_a_run_that_does_not_finish_is_never_bad(tmp_path: Path, outcome: Outcome) -> None:
+    """A commit whose run fails is skipped with its reason, and the culprit is still found around it."""
+    bench = Bench(tmp_path, 8, changed(one_change(6), i3=outcome))
+    finding = bench.drive()
+    assert (finding.answer, finding.bad) == (Answer.FOUND, 6)
+    step = next(step for step in finding.steps if step.index == 3)
+    assert step.verdict is CommitVerdict.SKIP
+    assert step.reason.startswith(outcome.value)
+
+
+def test_a_culprit_behind_untestable_commits_leaves_candidates(tmp_path: Path) -> None:
+    """Where the change hides among commits that can't run, all of them are named and none is accused."""
+    bench = Bench(tmp_path, 8, changed(one_change(4), i3=Outcome.FAILED, i4=Outcome.FAILED))
+    finding = bench.drive()
+    assert finding.answer is Answer.SEVERAL
+    assert range(finding.good + 1, finding.bad + 1) == range(3, 6)
+
+
+def wrong_commit(record: RunRecord) -> RunRecord:
+    """The run says that it used another commit."""
+    assert record.provenance is not None
+    return replace(record, provenance=replace(record.provenance, mcore_commit="f" * 40))
+
+
+def dirty_tree(record: RunRecord) -> RunRecord:
+    """The run says that its tree was changed."""
+    assert record.provenance is not None
+    return replace(record, provenance=replace(record.provenance, is_clean=False))
+
+
+def silent(record: RunRecord) -> RunRecord:
+    """The run doesn't say what it used."""
+    return replace(record, provenance=None)
+
+
+@pytest.mark.parametrize("change", [wrong_commit, dirty_tree, silent])
+def test_a_run_of_other_code_is_void(tmp_path: Path, change: Callable[[RunRecord], RunRecord]) -> None:
+    """A finished run whose own word on its code isn't the commit asked for is skipped, whatever its curve."""
+    bench = Bench(tmp_path, 8, one_change(6))
+    bench.runner.change = lambda record, number: change(record) if number == 4 else record
+    finding = bench.drive()
+    assert (finding.answer, finding.bad) == (Answer.FOUND, 6)
+    void = [step for step in finding.steps if step.record.outcome is Outcome.VOID]
+    assert [step.verdict for step in void] == [CommitVerdict.SKIP]
+
+
+def test_missing_iterations_are_skipped(tmp_path: Path) -> None:
+    """A run that ends early with exit code 0 says nothing about the loss."""
+    bench = Bench(tmp_path, 8, changed(one_change(6), i3=BAD_CURVE[:2]))
+    finding = bench.drive()
+    assert finding.bad == 6
+    assert next(step for step in finding.steps if step.index == 3).verdict is CommitVerdict.SKIP
+
+
+def test_nan_is_bad(tmp_path: Path) -> None:
+    """A loss that goes NaN where the good end has a number is a change of the loss."""
+    bench = Bench(tmp_path, 8, one_change(5, bad=(10.5, 10.25, math.nan, math.nan)))
+    finding = bench.drive()
+    assert (finding.answer, finding.bad) == (Answer.FOUND, 5)
+    assert "nan at iteration 3" in finding.reason
+
+
+@pytest.mark.parametrize("which", [-1, 7])
+def test_an_end_that_fails_stops_the_search(tmp_path: Path, which: int) -> None:
+    """A crash at an end is an error of ours that shows the log's tail, never a verdict."""
+    bench = Bench(tmp_path, 8, changed(one_change(5), **{f"i{which}": Outcome.FAILED}))
+    with pytest.raises(EndpointError, match="ImportError") as caught:
+        bench.drive()
+    assert ("crash" in str(caught.value)) == (which == 7)
+    assert "console.log" in str(caught.value)
+
+
+def test_an_end_that_failed_is_run_again_on_resume(tmp_path: Path) -> None:
+    """After the environment is repaired, going on tries the end anew and keeps what had finished."""
+    broken = {7: True}
+    bench = Bench(tmp_path, 8, lambda i: Outcome.FAILED if broken.get(i) else one_change(5)(i))
+    with pytest.raises(EndpointError):
+        bench.drive()
+    broken.clear()
+    assert bench.drive().bad == 5
+    assert bench.ran[:4] == [-1, -1, 7, 7]
+
+
+def noisy(script: Callable[[int], Script], size: float) -> Callable[[int], Script]:
+    """A script whose runs don't repeat themselves: each third run is off by ``size``, relative."""
+    count = 0
+
+    def run(index: int) -> Script:
+        nonlocal count
+        count += 1
+        scripted = script(index)
+        assert not isinstance(scripted, Outcome)
+        return [value * (1 + size * (count % 3 - 1)) for value in scripted]
+
+    return run
+
+
+def test_noise_of_the_good_end_is_not_a_change(tmp_path: Path) -> None:
+    """If the good end differs from itself, differences of that size are noise and larger ones are found."""
+    bench = Bench(tmp_path, 8, noisy(one_change(5, bad=tuple(1.1 * v for v in GOOD_CURVE)), 1e-6))
+    finding = bench.drive()
+    assert (finding.answer, finding.bad) == (Answer.FOUND, 5)
+    assert finding.noise.source == "repeats"
+    assert "doesn't repeat itself" in bench.texts(EventKind.NOTE)[0]
+
+
+def test_ends_within_noise_are_undecided(tmp_path: Path) -> None:
+    """A difference between noise and real is neither a culprit nor its absence."""
+    curves = iter([GOOD_CURVE, [v * (1 + 1e-6) for v in GOOD_CURVE], [v * (1 + 3e-6) for v in GOOD_CURVE]])
+    finding = Bench(tmp_path, 8, lambda _: next(curves)).drive()
+    assert finding.answer is Answer.UNDECIDED
+
+
+def test_a_commit_within_noise_is_skipped(tmp_path: Path) -> None:
+    """A commit that differs by more than noise but not surely is skipped, not guessed."""
+    sizes = {3: 3e-6}
+    runs = iter([0.0, 1e-6])
+
+    def script(index: int) -> Sequence[float]:
+        size = next(runs, 0.0) if index == -1 else sizes.get(index, 0.0 if index < 6 else 1e-2)
+        return [value * (1 + size) for value in GOOD_CURVE]
+
+    finding = Bench(tmp_path, 8, script).drive()
+    assert finding.bad == 6
+    skipped = next(step for step in finding.steps if step.index == 3)
+    assert (skipped.verdict, "within noise" in skipped.reason) == (CommitVerdict.SKIP, True)
+
+
+def test_a_tolerance_that_the_good_end_breaks_is_refused(tmp_path: Path) -> None:
+    """A tolerance below the set-up's own noise would accuse at random."""
+    curves = iter([GOOD_CURVE, [v * 1.01 for v in GOOD_CURVE]])
+    with pytest.raises(EndpointError, match="doesn't repeat itself within the tolerance"):
+        Bench(tmp_path, 8, lambda _: next(curves)).drive(tolerance=1e-3)
+
+
+def test_a_tolerance_hides_smaller_changes(tmp_path: Path) -> None:
+    """With a tolerance the first small change is passed over and the larger one is named."""
+
+    def script(index: int) -> Sequence[float]:
+        size = 0.0 if index < 2 else 1e-6 if index < 6 else 1e-2
+        return [value * (1 + size) for value in GOOD_CURVE]
+
+    assert Bench(tmp_path / "exact", 8, script).drive().bad == 2
+    assert Bench(tmp_path / "rtol", 8, script).drive(tolerance=1e-4).bad == 6
+
+
+@pytest.mark.parametrize("index", [4, 5])
+def test_a_commit_that_does_not_repeat_itself_is_not_confirmed(tmp_path: Path, index: int) -> None:
+    """If the culprit or its parent gives another curve the second time, the name is given as unconfirmed."""
+    seen: list[int] = []
+
+    def script(i: int) -> Script:
+        seen.append(i)
+        return (10.5, 10.25, 9.0, 8.0) if i == index and seen.count(i) == 2 else one_change(5)(i)
+
+    finding = Bench(tmp_path, 8, script).drive()
+    assert (finding.answer, finding.bad) == (Answer.UNCONFIRMED, 5)
+    assert "second run" in finding.reason
+
+
+def test_curves_of_their_own_are_reported(tmp_path: Path) -> None:
+    """Bad commits with a third curve mean that more than one change lies in the range; the first is named."""
+    third = (10.5, 10.0, 9.0, 8.0)
+    finding = Bench(tmp_path, 16, lambda i: GOOD_CURVE if i < 3 else third if i < 9 else BAD_CURVE).drive()
+    assert finding.bad == 3
+    assert "curve of their own" in finding.warnings[0]
+
+
+def test_a_broken_machine_is_not_a_range_of_untestable_commits(tmp_path: Path) -> None:
+    """When everything fails, the good end is tried; if it fails too, the skips are taken back."""
+    broken: list[bool] = []
+    bench = Bench(tmp_path, 32, lambda i: Outcome.FAILED if broken else one_change(20)(i))
+
+    def break_down(record: RunRecord, number: int) -> RunRecord:
+        if number == 4:
+            broken.append(True)
+        return record
+
+    bench.runner.change = break_down
+    with pytest.raises(EndpointError, match="not the commits"):
+        bench.drive()
+    assert bench.ran[-1] == -1
+    broken.clear()
+    bench.runner.change = lambda record, _: record
+    finding = bench.drive()
+    assert (finding.answer, finding.bad) == (Answer.FOUND, 20)
+    assert not [step for step in finding.steps if step.role is Role.SEARCH and step.verdict is CommitVerdict.SKIP]
+
+
+def test_a_finished_bisect_is_not_run_again(tmp_path: Path) -> None:
+    """Going on with a finished bisect gives the same answer without a run."""
+    bench = Bench(tmp_path, 8, one_change(5))
+    first = bench.drive()
+    count = len(bench.ran)
+    assert bench.drive().reason == first.reason
+    assert len(bench.ran) == count
+
+
+def test_progress_says_what_is_left(tmp_path: Path) -> None:
+    """Each step says how the range shrank and about how many runs are left."""
+    bench = Bench(tmp_path, 31, one_change(5))
+    bench.drive()
+    first = bench.texts(EventKind.NARROWED)[0]
+    good, bad, mid = (make_commit(i).short for i in (-1, 30, 14))
+    assert (
+        first
+        == f"Narrowed from [{good}, {bad}] (31 commits) to [{good}, {mid}] (15), about 4 runs left and 1 to confirm"
+    )
+    assert bench.texts(EventKind.LINE)

@@ -1,0 +1,159 @@
+"""``lossbisect compare``: exit code and output together."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lossbisect.cli import main
+
+REAL = Path(__file__).parents[2] / "fixtures" / "real"
+BRIDGE = str(REAL / "bridge-main-2026-08-1rank.log")
+MEGATRON = str(REAL / "mlm-main-2026-08-1rank.log")
+ADAM_EPS = str(REAL / "mlm-main-2026-08-1rank-adam-eps-1e-5.log")
+
+type Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run ``lossbisect compare`` and return its exit code, stdout and stderr."""
+
+    def _run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stopped:
+            main(["compare", *arguments])
+        captured = capsys.readouterr()
+        code = stopped.value.code
+        assert isinstance(code, int)
+        return code, captured.out, captured.err
+
+    return _run
+
+
+def _console_log(path: Path, losses: list[str]) -> str:
+    """A minimal console log with one row for each loss."""
+    rows = [
+        f" [2026-08-22 10:00:{second:02d}] iteration {second:8d}/{len(losses):8d} | consumed samples: {second * 8:12d} "
+        f"| elapsed time per iteration (ms): 1000.0 | learning rate: 1.000000E-04 | global batch size:     8 "
+        f"| lm loss: {loss} | loss scale: 1.0 | grad norm: 1.000 | number of skipped iterations:   0 "
+        f"| number of nan iterations:   0 |\n"
+        for second, loss in enumerate(losses, start=1)
+    ]
+    path.write_text("".join(rows), encoding="utf-8")
+    return str(path)
+
+
+def test_same_exits_0_and_says_so_on_stdout(run: Run) -> None:
+    """The matched pair of the two code bases."""
+    code, out, err = run(BRIDGE, MEGATRON)
+    assert (code, err) == (0, "")
+    assert out.startswith("SAME: lm loss is the same within float32 rounding: largest relative difference 1.0e-5")
+
+
+def test_diverged_exits_1_and_names_the_cause(run: Run) -> None:
+    """Another epsilon of Adam."""
+    code, out, err = run(MEGATRON, ADAM_EPS)
+    assert (code, err) == (1, "")
+    assert out.startswith("DIVERGED: lm loss diverges from iteration 3 (iterations 1 and 2 equal)")
+    assert "adam_eps differs: 1e-08 vs 1e-05" in out.splitlines()[0]
+
+
+def test_undecided_exits_3(run: Run, tmp_path: Path) -> None:
+    """Two equal iterations prove too little."""
+    log = _console_log(tmp_path / "short.log", ["5.000000E+00", "4.000000E+00"])
+    code, out, _ = run(log, log)
+    assert code == 3
+    assert out.startswith("UNDECIDED: ")
+    assert "the same file" in out
+
+
+@pytest.mark.parametrize(("tolerance", "code"), [("auto", 0), ("exact", 1), ("rtol=1e-4", 0), ("rtol=1e-6", 1)])
+def test_tolerance_decides(run: Run, tolerance: str, code: int) -> None:
+    """From what rounding explains to every digit."""
+    assert run(BRIDGE, MEGATRON, "--tolerance", tolerance)[0] == code
+
+
+def test_json_is_one_object_and_nothing_else(run: Run) -> None:
+    """And the exit code stays the verdict's."""
+    code, out, _ = run(MEGATRON, ADAM_EPS, "--json")
+    report = json.loads(out)
+    assert (code, report["verdict"], report["difference"]["first_divergent"]) == (1, "diverged", 3)
+    assert report["config"][0]["field"] == "adam_eps"
+
+
+def test_plot_is_written(run: Run, tmp_path: Path) -> None:
+    """Besides the text."""
+    code, out, _ = run(BRIDGE, MEGATRON, "--plot", str(tmp_path / "loss.png"))
+    assert code == 0
+    assert out.startswith("SAME")
+    assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_other_metric(run: Run) -> None:
+    """The gradient norm as the judge."""
+    code, out, _ = run(MEGATRON, ADAM_EPS, "--metric", "grad_norm")
+    assert code == 1
+    assert out.startswith("DIVERGED: grad norm diverges from iteration 3")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((MEGATRON,), "Missing argument 'CANDIDATE'"),
+        ((MEGATRON, "no-such.log"), "'no-such.log' does not exist"),
+        ((MEGATRON, str(REAL)), "is a directory"),
+        ((MEGATRON, ADAM_EPS, "--tolerance", "1e-5"), "is none of auto, exact, rtol=NUMBER"),
+        ((MEGATRON, ADAM_EPS, "--plot", "loss.gif"), "must end in .png, .svg or .pdf"),
+        ((MEGATRON, ADAM_EPS, "--plot", "no-such-folder/loss.png"), "does not exist"),
+        (
+            (MEGATRON, ADAM_EPS, "--metric", "loss"),
+            "Neither log has a value of 'loss'. Metrics: the baseline has lm_loss",
+        ),
+    ],
+)
+def test_wrong_usage_exits_2_with_a_reason(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    """Never a verdict, and nothing on stdout."""
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_file_without_a_row_exits_2(run: Run, tmp_path: Path) -> None:
+    """No data is no verdict."""
+    empty = tmp_path / "empty.log"
+    empty.write_text("hello\n", encoding="utf-8")
+    code, out, err = run(MEGATRON, str(empty))
+    assert (code, out) == (2, "")
+    assert err.startswith("Error: ")
+    assert str(empty) in err
+
+
+def test_no_common_iteration_exits_2(run: Run, tmp_path: Path) -> None:
+    """And both stretches are told."""
+    late = tmp_path / "late.log"
+    text = Path(_console_log(tmp_path / "train.log", ["5.000000E+00"] * 12)).read_text(encoding="utf-8")
+    late.write_text("".join(text.splitlines(keepends=True)[10:]), encoding="utf-8")
+    code, _, err = run(MEGATRON, str(late))
+    assert code == 2
+    assert "No iteration in common" in err
+    assert "iterations 1 to 10" in err
+
+
+def test_bad_plot_path_is_refused_before_the_logs_are_read(run: Run, tmp_path: Path) -> None:
+    """A file that is no log isn't even opened."""
+    empty = tmp_path / "empty.log"
+    empty.touch()
+    code, _, err = run(str(empty), str(empty), "--plot", "loss.gif")
+    assert code == 2
+    assert "must end in" in err
+
+
+def test_help_shows_an_example_and_the_exit_codes(run: Run) -> None:
+    """Whoever writes a script needs both."""
+    code, out, _ = run("--help")
+    assert code == 0
+    assert "Example: lossbisect compare megatron-lm.log bridge.log" in out
+    assert "3 undecided" in out
+    assert "[default: auto]" in " ".join(out.split())
