@@ -221,7 +221,7 @@ def ask(repo: "Repo", *arguments: str, allowed: tuple[int, ...] = (0,)) -> str:
     if status not in allowed:
         said = str(complaint).strip().splitlines() or [f"exit code {status}"]
         raise GitError(f"{_where(repo)}: 'git {arguments[0]}' failed: {said[-1]}")
-    return str(output)
+    return str(output).encode("utf-8", "backslashreplace").decode("utf-8")  # names and messages may be in any encoding
 
 
 def _environment(repo: "Repo") -> dict[str, str]:

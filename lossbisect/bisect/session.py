@@ -20,10 +20,10 @@ from lossbisect.bisect.culprit import Answer, BisectResult, Culprit, Finding, ha
 from lossbisect.bisect.driver import Event, EventKind, Runner, drive
 from lossbisect.bisect.runner import LocalRunner
 from lossbisect.bisect.state import Journal, find_bisect, work_root
-from lossbisect.bisect.types import BisectPlan, CommitRange
+from lossbisect.bisect.types import BisectPlan, BisectStep, CommitRange, Role
 from lossbisect.errors import RecipeError, StateError
 from lossbisect.train.recipes import load_recipe
-from lossbisect.train.types import Lane, TrainerName
+from lossbisect.train.types import Lane, Outcome, TrainerName
 
 __all__ = ["DEFAULT_RECIPES", "DEFAULT_TIMEOUT_S", "bisect_range", "resume_bisect"]
 
@@ -103,6 +103,7 @@ def resume_bisect(
     *,
     repo: Path | None = None,
     given: Mapping[str, object] | None = None,
+    retry_skipped: bool = False,
     work_dir: Path | None = None,
     runner: Runner | None = None,
     on_event: Callable[[Event], None] = _ignore,
@@ -113,6 +114,7 @@ def resume_bisect(
         bisect_id: Which one; None: the latest one of ``repo``.
         repo: The checkout; None: the one that the bisect was started with, or any.
         given: Options by the names of `bisect_range`. They must be those that the bisect was started with.
+        retry_skipped: Run commits whose run failed once more, such as after a missing package was installed.
         work_dir: Where it was started.
         runner: As in `bisect_range`.
         on_event: As in `bisect_range`.
@@ -130,6 +132,8 @@ def resume_bisect(
         plan = journal.plan
         with open_codebase(plan.repo, allow_dirty=True) as code:
             _require_same(journal, code, {**(given or {}), **({"repo": repo_root} if repo_root else {})})
+            if retry_skipped:
+                journal.forget([step for step in journal.steps if _has_failed(step)], "to be tried again")
             return _go(code, commit_range(code, plan.good, plan.bad), journal, runner, on_event)
 
 
@@ -148,6 +152,10 @@ def _go(
         culprit=_culprit(code, commits, finding),
         repository=github_name(code.mcore),
     )
+
+
+def _has_failed(step: BisectStep) -> bool:
+    return step.role is Role.SEARCH and step.record.outcome is not Outcome.FINISHED
 
 
 def _culprit(code: CodeBase, commits: CommitRange, finding: Finding) -> Culprit | None:

@@ -58,9 +58,7 @@ def sources_of(repo: Path | None, commit: str | None, trees: Path) -> Iterator[S
             bridge = WorkTree(code.bridge, trees / "bridge")
             made.append(bridge)
             bridge.checkout(code.bridge_commit)
-            yield Sources(
-                mcore=mcore.path, bridge=bridge.path, mcore_commit=sha, bridge_commit=code.bridge_commit
-            )
+            yield Sources(mcore=mcore.path, bridge=bridge.path, mcore_commit=sha, bridge_commit=code.bridge_commit)
         finally:
             for tree in made:
                 tree.remove()

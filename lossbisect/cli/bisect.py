@@ -102,6 +102,11 @@ def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str 
     "options may be left out, and those given must be the same as at the start.",
 )
 @click.option(
+    "--retry-skipped",
+    is_flag=True,
+    help="With --resume: run commits whose run failed once more, such as after a missing package was installed.",
+)
+@click.option(
     "--report-dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
@@ -137,6 +142,7 @@ def command(
     *,
     is_json: bool,
     allow_dirty: bool,
+    retry_skipped: bool,
 ) -> int:
     """Name the Megatron-Core commit that moved the loss.
 
@@ -147,6 +153,8 @@ def command(
     """
     if resume is None and (good is None or bad is None):
         raise click.UsageError("Name both ends: --good COMMIT --bad COMMIT. Or go on with a stopped bisect: --resume.")
+    if resume is None and retry_skipped:
+        raise click.UsageError("--retry-skipped goes with --resume.")
     if report_dir is not None:
         _make_folder(report_dir)
     options = {
@@ -183,6 +191,7 @@ def command(
                     None if is_latest else resume,
                     repo=repo or (Path() if is_latest else None),
                     given=given | ends,
+                    retry_skipped=retry_skipped,
                     work_dir=work_dir,
                     on_event=on_event,
                 )
@@ -254,6 +263,8 @@ def _progress() -> Iterator[_Show]:
     from rich.markup import escape
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    from lossbisect.report.bisect import printable
+
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as live:
@@ -262,19 +273,21 @@ def _progress() -> Iterator[_Show]:
 
         def show(event: Event) -> None:
             nonlocal running
-            width = max(20, console.width - 14)
+            width, text = max(20, console.width - 14), printable(event.text)
             if event.kind is EventKind.LINE:
-                live.update(task, description=escape(f"{running} | {event.text.strip()}"[:width]))
+                live.update(task, description=escape(f"{running} | {text.strip()}"[:width]))
             elif event.kind is EventKind.RUN_STARTED:
-                running = event.text.split(": ", 1)[0]
-                live.reset(task, description=escape(event.text[:width]))
-                console.print(event.text, markup=False, highlight=False)
+                running = text.split(": ", 1)[0]
+                live.reset(task, description=escape(text[:width]))
+                console.print(text, markup=False, highlight=False)
             elif event.kind is not EventKind.RESUMABLE:
-                console.print(event.text, markup=False, highlight=False)
+                console.print(text, markup=False, highlight=False)
 
         yield show
 
 
 def _show_plainly(event: Event) -> None:
     if event.kind not in (EventKind.LINE, EventKind.RESUMABLE):
-        click.echo(event.text, err=True)
+        from lossbisect.report.bisect import printable
+
+        click.echo(printable(event.text), err=True)

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
-from lossbisect.compare import Verdict, compare_logs, parse_tolerance
+from lossbisect.cli.options import json_option, plot_option
+from lossbisect.compare import Judgement, Verdict, compare_logs, parse_tolerance
 
-__all__ = ["command"]
+__all__ = ["command", "show"]
 
 EXIT_CODES = {Verdict.SAME: 0, Verdict.DIVERGED: 1, Verdict.UNDECIDED: 3}
 _COLOURS = {Verdict.SAME: "green", Verdict.DIVERGED: "red", Verdict.UNDECIDED: "yellow"}
@@ -18,18 +19,6 @@ def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str)
         return parse_tolerance(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
-
-
-def _plot_path(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
-    """Refuse a plot that couldn't be written before any work is done."""
-    from lossbisect.report.plot import check_plot_path
-
-    if value is not None:
-        try:
-            check_plot_path(value)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from None
-    return value
 
 
 @click.command(
@@ -52,14 +41,8 @@ def _plot_path(_context: click.Context, _parameter: click.Parameter, value: Path
     help="What counts as the same: 'auto' what the runs' number format explains, 'exact' every printed digit, "
     "'rtol=1e-5' a relative difference up to that number.",
 )
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path),
-    callback=_plot_path,
-    metavar="FILE.png|svg|pdf",
-    help="Draw both curves and their difference into this file.  [default: no plot]",
-)
-@click.option("--json", "is_json", is_flag=True, help="Print one JSON object instead of text.  [default: text]")
+@plot_option
+@json_option
 def command(
     baseline: Path, candidate: Path, metric: str, tolerance: float | None, plot: Path | None, *, is_json: bool
 ) -> int:
@@ -72,6 +55,11 @@ def command(
     from lossbisect.parsers import read_log
 
     judgement = compare_logs(read_log(baseline), read_log(candidate), metric=metric, tolerance=tolerance)
+    return show(judgement, plot, is_json=is_json)
+
+
+def show(judgement: Judgement, plot: Path | None, *, is_json: bool) -> int:
+    """Print a judgement, draw it if a file is named, and return its exit code."""
     if plot is not None:
         from lossbisect.report.plot import draw
 

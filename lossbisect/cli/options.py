@@ -25,6 +25,20 @@ __all__ = [
 
 type Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+
+
+def _plot_path(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse a plot that couldn't be written before any work is done."""
+    from lossbisect.report.plot import check_plot_path
+
+    if value is not None:
+        try:
+            check_plot_path(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+    return value
+
+
 repo_option: Decorator = click.option(
     "--repo",
     type=click.Path(path_type=Path),
@@ -71,6 +85,13 @@ out_option: Decorator = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="The run's own folder, new or empty.  [default: a new one in $LOSSBISECT_CACHE_DIR or the user's cache]",
+)
+plot_option: Decorator = click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    callback=_plot_path,
+    metavar="FILE.png|svg|pdf",
+    help="Draw both curves and their difference into this file.  [default: no plot]",
 )
 json_option: Decorator = click.option(
     "--json", "is_json", is_flag=True, help="Print one JSON object instead of text.  [default: text]"

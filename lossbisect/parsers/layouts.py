@@ -1,20 +1,25 @@
 """The quick way through many rows of one shape.
 
-A run prints the same keys in the same order, row after row. Once a row was read field by field (`records`), its shape
-becomes a pattern over bytes, and further rows of that shape are taken whole. A row that doesn't fit to the last byte
-goes the slow way; so the quick way decides nothing, it only repeats.
+A run prints the same keys in the same order, row after row. Once a row was read field by field (`records`), further
+rows of its shape are read as columns. A row that doesn't fit in every place is left to the slow way; so the quick way
+decides nothing, it only repeats.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from lossbisect.parsers.prefixes import peel
 from lossbisect.parsers.records import Record, key_of
 
-__all__ = ["Layout", "Matcher", "learn", "matcher"]
+__all__ = ["Layout", "Taken", "learn", "take"]
 
-_VALUE = rb"([-+.0-9Eenaif]+)"
 _FIELD = re.compile(r" ([^|:]+): +([-+.0-9Eenaif]+) ")
+_HEAD = (
+    r"^(?<before>[^|]*?) ?(?:\[(?<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?)\] )?"
+    r"iteration +(?<iteration>\d{1,12})/ *(?<total>\d{1,12}) $"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,59 +36,81 @@ class Layout:
     columns: tuple[str, ...]
     scales: tuple[float, ...]
 
-    @property
-    def has_scale(self) -> bool:
-        """Whether a value must be multiplied to get the column's unit."""
-        return any(scale != 1.0 for scale in self.scales)
 
-    @property
-    def pattern(self) -> bytes:
-        """What follows ``iteration`` in a row of this shape: iteration, total, and one group a key."""
-        fields = b"".join(rb" %b: +%b \|" % (re.escape(key.encode()), _VALUE) for key in self.keys)
-        return rb" +(\d+)/ *(\d+) \|" + fields + rb" ?(?=\n)"
-
-
-@dataclass(frozen=True, slots=True)
-class Matcher:
-    """A pattern that takes a row of one of a few layouts whole, and otherwise stops at any record's start.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """Rows of one shape among some lines.
 
     Attributes:
-        pattern: Over a block's bytes.
-        layouts: By the number of the last group that a match filled. A number that isn't here is a record of another
-            shape.
+        fits: For each line whether it is a row of the shape; the lists below hold those that are.
+        values: One list a column.
     """
 
-    pattern: re.Pattern[bytes]
-    layouts: dict[int, tuple[Layout, slice]]
+    fits: list[bool]
+    iterations: list[int]
+    totals: list[int]
+    stamps: list[str]
+    labels: list[str]
+    values: list[list[float]]
 
 
 def learn(text: str, record: Record) -> Layout | None:
     """The shape of a line's only record, or None if it isn't one that comes again as it is."""
-    if not record.is_complete:
+    rest = text[record.offset :].partition("|")[2].rstrip(" ")
+    if not record.is_complete or not rest.endswith("|"):
         return None
-    body = text[record.offset :].rstrip(" ")
-    head, bar, rest = body.partition("|")
-    if not bar or not rest.endswith("|"):
+    matches = [_FIELD.fullmatch(piece) for piece in rest[:-1].split("|")]
+    names = [match[1] for match in matches if match]
+    keys = [key for name in names if (key := key_of(f" {name}"))]
+    columns = tuple(key.column for key in keys)
+    if len(keys) != len(matches) or columns != tuple(record.fields) or not any(key.is_nan_counter for key in keys):
         return None
-    pieces = rest[:-1].split("|")
-    matches = [_FIELD.fullmatch(piece) for piece in pieces]
-    keys = [match[1] for match in matches if match]
-    known = [key for raw in keys if (key := key_of(" " + raw))]
-    if len(keys) != len(pieces) or len(known) != len(keys) or head.startswith("iteration\t"):
-        return None
-    columns = tuple(key.column for key in known)
-    if columns != tuple(record.fields) or not any(key.is_nan_counter for key in known):
-        return None
-    return Layout(keys=tuple(keys), columns=columns, scales=tuple(key.scale for key in known))
+    return Layout(keys=tuple(names), columns=columns, scales=tuple(key.scale for key in keys))
 
 
-@lru_cache(maxsize=64)
-def matcher(layouts: tuple[Layout, ...]) -> Matcher:
-    """A matcher for some layouts, tried in this order."""
-    branches, by_group, group = [], {}, 0
-    for layout in layouts:
-        branches.append(layout.pattern)
-        first, group = group, group + 2 + len(layout.keys)
-        by_group[group] = (layout, slice(first, group))
-    branches.append(rb"[ \t]+\d{1,12}[ \t]*/[ \t]*\d{1,12}[ \t]*\|")
-    return Matcher(re.compile(rb"iteration(?:%b)" % b"|".join(branches)), by_group)
+def take(layout: Layout, lines: Sequence[bytes]) -> Taken:
+    """The lines that are whole rows of a shape, to the last bar, behind nothing but a prefix."""
+    import polars as pl
+
+    count = len(layout.keys)
+    pieces = pl.Series("line", [line.decode("utf-8", "replace") for line in lines], dtype=pl.String).str.splitn(
+        "|", count + 2
+    )
+    frame = pieces.struct.unnest()
+    names = frame.columns
+    frame = frame.with_columns(pl.col(names[0]).str.extract_groups(_HEAD).struct.unnest())
+    befores = frame["before"].unique().to_list()
+    labels = {before: _label(before) for before in befores if before is not None}
+    fits = pl.col(names[-1]).is_in(["", " "]) & pl.col("iteration").is_not_null()
+    values = []
+    for name, key, column, scale in zip(names[1:-1], layout.keys, layout.columns, layout.scales, strict=True):
+        fits &= pl.col(name).str.starts_with(f" {key}: ") & pl.col(name).str.ends_with(" ")
+        number = pl.col(name).str.strip_prefix(f" {key}: ").str.strip_chars(" ").cast(pl.Float64, strict=False)
+        values.append((number * scale if scale != 1.0 else number).alias(f"value {column}"))
+    label = pl.col("before").replace_strict(labels, default=None, return_dtype=pl.String)
+    frame = frame.select(
+        "stamp",
+        pl.col("iteration", "total").cast(pl.Int64, strict=False),
+        label.alias("label"),
+        fits.fill_null(False).alias("fits"),
+        *values,
+    )
+    columns = frame.columns[5:]
+    whole = pl.all_horizontal(pl.col("fits"), pl.col("label", *columns).is_not_null())
+    frame = frame.with_columns(whole.alias("fits"))
+    rows = frame.filter("fits")
+    return Taken(
+        fits=frame["fits"].to_list(),
+        iterations=rows["iteration"].to_list(),
+        totals=rows["total"].to_list(),
+        stamps=rows["stamp"].fill_null("").to_list(),
+        labels=rows["label"].to_list(),
+        values=[rows[name].to_list() for name in columns],
+    )
+
+
+@lru_cache(maxsize=1024)
+def _label(before: str) -> str | None:
+    """The label that a prefix gives; None if more than a prefix stands there."""
+    rest, label = peel(f"{before} ")
+    return None if rest.strip() else label

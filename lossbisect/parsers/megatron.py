@@ -42,11 +42,12 @@ def read_megatron(reader: BlockReader, path: Path) -> RunLog | None:
         result = scan(block)
         if result.keep_from is not None:
             reader.keep(result.keep_from)
-        if count < _SIGNS_BLOCKS or block.is_last:
-            is_bridge = is_bridge or any(sign in block.data for sign in _BRIDGE_SIGNS)
-            has_sign = has_sign or is_bridge or any(sign in block.data for sign in _MEGATRON_SIGNS)
         for event in result.events:
             assembler.add(event)
+        if count < _SIGNS_BLOCKS:
+            is_bridge = is_bridge or any(sign in block.data for sign in _BRIDGE_SIGNS)
+        if not assembler.has_rows:
+            has_sign = has_sign or is_bridge or any(sign in block.data for sign in _MEGATRON_SIGNS)
         count += 1
     if reader.was_cut:
         assembler.note(None, "cut-archive", "The compressed file ends in mid-stream: what follows is missing.")

@@ -2,19 +2,20 @@
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
 
 from lossbisect.parsers.events import Rows
-from lossbisect.parsers.layouts import Layout, Matcher, learn, matcher
-from lossbisect.parsers.prefixes import peel
+from lossbisect.parsers.layouts import Layout, Taken, learn, take
 from lossbisect.parsers.records import Record, find_records, joins, wants_more
 from lossbisect.parsers.source import Block, Line
 
 __all__ = ["Run", "find_rows"]
 
+_START = re.compile(rb"iteration[ \t]+\d{1,12}[ \t]*/[ \t]*\d{1,12}[ \t]*\|")
 _MOST_JOINED = 8
-_MOST_LAYOUTS = 4
-_LONGEST_PREFIX = 200
+_MOST_LAYOUTS = 8
+_FEWEST_QUICK = 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,127 +26,102 @@ class Run:
     rows: Rows
 
 
-def find_rows(block: Block) -> tuple[list[Run], int]:
-    """Runs of rows in file order, and where the first row starts that isn't whole yet (else the block's end)."""
+class _Candidate(NamedTuple):
+    """A line with a record's start.
+
+    Attributes:
+        ordinal: Its number among the candidates of the block.
+        start: Offset of the line in the block.
+        end: Offset of its end.
+    """
+
+    ordinal: int
+    start: int
+    end: int
+
+
+def find_rows(block: Block, *, fewest_quick: int = _FEWEST_QUICK) -> tuple[list[Run], int]:
+    """Runs of rows in file order, and where the first row starts that isn't whole yet (else the block's end).
+
+    Args:
+        block: The block.
+        fewest_quick: With fewer rows left to read, each is read by itself.
+    """
+    waiting = _candidates(block)
     runs: list[Run] = []
-    layouts: tuple[Layout, ...] = ()
-    position, size = 0, len(block.data)
-    while position < size:
-        stop = _quick_rows(block, position, matcher(layouts), runs)
-        if stop is None:
+    end = len(block.data)
+    tried: set[Layout] = set()
+    position = 0
+    while position < len(waiting):
+        candidate = waiting[position]
+        position += 1
+        found, layout, unfinished = _slow(block, candidate)
+        if unfinished is not None:
+            end = unfinished
             break
-        line = block.line_at(stop)
-        text, end = line.text, line.end
-        if wants_more(text):
-            text, end, is_unfinished = _join(block, line)
-            if is_unfinished and not block.is_last:
-                return runs, line.start
-        records = find_records(text, is_ended=line.is_ended)
-        runs.extend(_single(record, line, end) for record in records)
-        if len(records) == 1 and end == line.end:
-            layout = learn(text, records[0])
-            if layout and layout not in layouts:
-                layouts = (layout, *layouts)[:_MOST_LAYOUTS]
-        position = max(end, stop + 1)
-    return runs, size
+        runs.extend(found)
+        if layout and layout not in tried and len(waiting) - position >= fewest_quick and len(tried) < _MOST_LAYOUTS:
+            tried.add(layout)
+            rest = waiting[position:]
+            taken = take(layout, [block.data[start:stop] for _, start, stop in rest])
+            runs.extend(_quick_runs(block, layout, rest, taken))
+            waiting, position = [line for line, fits in zip(rest, taken.fits, strict=True) if not fits], 0
+    runs.sort(key=lambda run: run.offsets[0])
+    return runs, end
 
 
-def _quick_rows(block: Block, position: int, current: Matcher, runs: list[Run]) -> int | None:
-    """Add the rows of known shapes; return where a record stands that has none, or None at the block's end."""
-    starts: list[int] = []
-    groups: list[tuple[bytes, ...]] = []
-    shape: int | None = -1
-    for match in current.pattern.finditer(block.data, position):
-        if match.lastindex != shape:
-            failed = _add_run(block, current, shape, starts, groups, runs)
-            if failed is not None:
-                return failed
-            shape, starts, groups = match.lastindex, [], []
-            if shape not in current.layouts:
-                return match.start()
-        starts.append(match.start())
-        groups.append(match.groups())
-    return _add_run(block, current, shape, starts, groups, runs)
+def _candidates(block: Block) -> list[_Candidate]:
+    data, size = block.data, len(block.data)
+    found: list[_Candidate] = []
+    position = end = 0
+    while (at := data.find(b"iteration", position)) >= 0:
+        if not _START.match(data, at):
+            position = at + 9
+            continue
+        start = data.rfind(b"\n", end, at) + 1 or end
+        end = data.find(b"\n", at)
+        position = end = end if end >= 0 else size
+        found.append(_Candidate(len(found), start, end))
+    return found
 
 
-_PREFIXES = re.compile(rb"^([^|\n]*?) ?(?:\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?)\] )?$", re.MULTILINE)
-
-
-def _add_run(
-    block: Block,
-    current: Matcher,
-    shape: int | None,
-    starts: list[int],
-    groups: list[tuple[bytes, ...]],
-    runs: list[Run],
-) -> int | None:
-    """Add rows of one shape; return where the first one starts that needs a closer look, if there is one."""
-    if not starts or shape is None:
-        return None
-    layout, part = current.layouts[shape]
-    prefixes = [_prefix(block, start) for start in starts]
-    heads = _PREFIXES.findall(b"\n".join(prefixes))
-    labels = [_label(before) for before, _ in heads]
-    count = len(starts)
-    if len(heads) != count or None in labels:
-        labels = [_label(found[0][0]) if (found := _PREFIXES.findall(prefix)) else None for prefix in prefixes]
-        count = labels.index(None)
-        if not count:
-            return starts[0]
-        _add_run(block, current, shape, starts[:count], groups[:count], runs)
-        return starts[count]
-    iterations, totals, *columns = list(zip(*groups, strict=True))[part]
-    try:
-        values = [list(map(float, column)) for column in columns]
-    except ValueError:
-        if count == 1:
-            return starts[0]
-        half = count // 2
-        failed = _add_run(block, current, shape, starts[:half], groups[:half], runs)
-        return failed if failed is not None else _add_run(block, current, shape, starts[half:], groups[half:], runs)
-    for column, scale in zip(values, layout.scales, strict=True):
-        if scale != 1.0:
-            column[:] = [value * scale for value in column]
+def _quick_runs(block: Block, layout: Layout, lines: list[_Candidate], taken: Taken) -> list[Run]:
+    """Rows that were taken, parted where another candidate stands between them."""
+    fitting = [line for line, fits in zip(lines, taken.fits, strict=True) if fits]
+    if not fitting:
+        return []
     rows = Rows(
         columns=layout.columns,
-        values=values,
-        iterations=list(map(int, iterations)),
-        totals=list(map(int, totals)),
-        stamps=[stamp.decode() for _, stamp in heads],
-        labels=[label or "" for label in labels],
-        line_nos=[block.number_at(start) for start in starts],
+        values=taken.values,
+        iterations=taken.iterations,
+        totals=taken.totals,
+        stamps=taken.stamps,
+        labels=taken.labels,
+        line_nos=[block.number_at(line.start) for line in fitting],
         is_complete=True,
     )
-    runs.append(Run(offsets=starts, rows=rows))
-    return None
+    offsets = [line.start for line in fitting]
+    breaks = [at for at, (a, b) in enumerate(pairwise(fitting), start=1) if b.ordinal != a.ordinal + 1]
+    if not breaks:
+        return [Run(offsets=offsets, rows=rows)]
+    return [
+        Run(offsets=offsets[start:stop], rows=rows.part(start, stop))
+        for start, stop in pairwise([0, *breaks, len(fitting)])
+    ]
 
 
-def _prefix(block: Block, start: int) -> bytes:
-    """What stands in the line before a record; a bar, which no prefix has, if that is too long to be one."""
-    since = max(0, start - _LONGEST_PREFIX)
-    line_start = block.data.rfind(b"\n", since, start) + 1
-    return block.data[line_start:start] if line_start or not since else b"|"
-
-
-@lru_cache(maxsize=1024)
-def _label(before: bytes) -> str | None:
-    """The label that a prefix gives; None if more than a prefix stands there."""
-    rest, label = peel(before.decode("utf-8", "replace") + " ")
-    return None if rest.strip() else label
-
-
-def _single(record: Record, line: Line, end: int) -> Run:
-    rows = Rows(
-        columns=tuple(record.fields),
-        values=[[value] for value in record.fields.values()],
-        iterations=[record.iteration],
-        totals=[record.total],
-        stamps=[record.stamp],
-        labels=[record.label],
-        line_nos=[line.no],
-        is_complete=record.is_complete,
-    )
-    return Run(offsets=[min(line.start + record.offset, end)], rows=rows)
+def _slow(block: Block, candidate: _Candidate) -> tuple[list[Run], Layout | None, int | None]:
+    """A line's rows, their shape if it can come again, and the line's start if the block ends before it is whole."""
+    line = block.line_at(candidate.start)
+    text, end = line.text, line.end
+    if wants_more(text):
+        text, end, is_unfinished = _join(block, line)
+        if is_unfinished and not block.is_last:
+            return [], None, line.start
+    records = find_records(text, is_ended=line.is_ended)
+    runs = [_single(record, line, end) for record in records]
+    layout = learn(text, records[0]) if len(records) == 1 and end == line.end else None
+    return runs, layout, None
 
 
 def _join(block: Block, line: Line) -> tuple[str, int, bool]:
@@ -161,3 +137,17 @@ def _join(block: Block, line: Line) -> tuple[str, int, bool]:
         if not wants_more(text):
             break
     return text, last.end, False
+
+
+def _single(record: Record, line: Line, end: int) -> Run:
+    rows = Rows(
+        columns=tuple(record.fields),
+        values=[[value] for value in record.fields.values()],
+        iterations=[record.iteration],
+        totals=[record.total],
+        stamps=[record.stamp],
+        labels=[record.label],
+        line_nos=[line.no],
+        is_complete=record.is_complete,
+    )
+    return Run(offsets=[min(line.start + record.offset, end)], rows=rows)

@@ -115,7 +115,7 @@ def clean(data: bytes) -> bytes:
     r"""The same bytes without terminal colours and with ``\n`` for ``\r\n``; lone ``\r`` stay."""
     if b"\x1b" in data:
         data = _ANSI.sub(b"", data)
-    if b"\r\n" in data:
+    if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
     return data
 

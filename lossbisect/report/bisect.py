@@ -12,7 +12,15 @@ from lossbisect.bisect.types import BisectStep, CommitInfo
 from lossbisect.compare.wording import counted, metric_name, relative_text
 from lossbisect.errors import LossbisectError
 
-__all__ = ["SCHEMA_VERSION", "bisect_json", "bisect_markdown", "bisect_text", "resume_command", "write_report"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "bisect_json",
+    "bisect_markdown",
+    "bisect_text",
+    "printable",
+    "resume_command",
+    "write_report",
+]
 
 SCHEMA_VERSION = 1
 """Raised when a key goes or changes its meaning; new keys don't raise it."""
@@ -36,9 +44,9 @@ def bisect_text(result: BisectResult) -> str:
         f"runs\n{_text_table(_step_rows(result))}",
         result.confidence,
         f"runs and journal: {result.directory}",
-        f"once more: {_again_command(result)}",
+        _next_step(result),
     ]
-    return "\n\n".join(block for block in blocks if block)
+    return printable("\n\n".join(block for block in blocks if block))
 
 
 def bisect_json(result: BisectResult) -> str:
@@ -120,6 +128,11 @@ def write_report(result: BisectResult, folder: Path) -> tuple[Path, ...]:
     return tuple(folder / name for name in ("report.md", "report.json", "curves.png"))
 
 
+def printable(text: str) -> str:
+    """Text without the control characters that a commit's subject or a trainer's line may send to a terminal."""
+    return "".join(mark if mark.isprintable() or mark == "\n" else " " for mark in text)
+
+
 def resume_command(bisect_id: str, work_dir: Path | None) -> str:
     """The command that goes on with a bisect."""
     where = ["--work-dir", str(work_dir)] if work_dir else []
@@ -137,6 +150,15 @@ def _again_command(result: BisectResult) -> str:
     words += ["--recipe", plan.recipe, "--trainer", plan.trainer.value, "--lane", plan.lane.value]
     words += ["--python", str(plan.python), "--timeout", f"{plan.timeout_s:g}", "--metric", plan.metric, *tolerance]
     return shlex.join(words)
+
+
+def _next_step(result: BisectResult) -> str:
+    """What a person at the terminal may do next."""
+    if result.answer is Answer.SEVERAL:
+        root = result.directory.parents[1]
+        retry = shlex.join(["lossbisect", "bisect", "--resume", result.id, "--retry-skipped", "--work-dir", str(root)])
+        return f"if the skipped commits can be made to run, go on with: {retry}"
+    return f"once more: {_again_command(result)}"
 
 
 def _title(result: BisectResult) -> str:

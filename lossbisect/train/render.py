@@ -119,6 +119,11 @@ def bridge_overrides(recipe: Recipe, *, lane: Lane, out: Path) -> list[str]:
         "validation.eval_interval": _NEVER,
         "logger.log_interval": 1,
         "logger.tensorboard_dir": f"'{out / 'tensorboard'}'",
+        # On by default in Bridge, off in Megatron-LM; the fused kernel rounds the logits' gradient to bfloat16.
+        "model.cross_entropy_loss_fusion": "false",
+        # Sharded or not, the sums are the same but for their order; Megatron-LM doesn't shard unasked.
+        "ddp.use_distributed_optimizer": "false",
+        "optimizer.use_distributed_optimizer": "false",
         "checkpoint.save": "null",
         "checkpoint.load": "null",
         "dataset.num_workers": 0,

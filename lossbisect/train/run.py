@@ -1,26 +1,24 @@
 """Run a recipe once: start the trainer, keep its console, and say how it ended."""
 
+import hashlib
 import os
 import secrets
 import signal
 import socket
-import subprocess
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from lossbisect.errors import TrainerError
+from lossbisect.train.process import run_process
 from lossbisect.train.provenance import mismatch, read_provenance
 from lossbisect.train.recipes import Recipe, load_recipe
-from lossbisect.train.trainers import Launch, launch
+from lossbisect.train.trainers import launch
 from lossbisect.train.types import Outcome, RunRecord, RunSpec
+from lossbisect.train.warm import WarmParents
 
 __all__ = ["cache_directory", "new_run_directory", "run_recipe"]
-
-_GRACE_S = 10.0
-
 
 def cache_directory() -> Path:
     """Where lossbisect keeps what can be made again; ``LOSSBISECT_CACHE_DIR`` overrides the platform's place."""
@@ -32,19 +30,30 @@ def cache_directory() -> Path:
     return platformdirs.user_cache_path("lossbisect")
 
 
+def _interpreter_cache(python: Path) -> Path:
+    return cache_directory() / "lane" / hashlib.sha256(os.fsencode(python.absolute())).hexdigest()[:12]
+
+
 def new_run_directory() -> Path:
     """A directory for a run that nobody named: new, in the cache, told apart by time."""
     stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     return cache_directory() / "runs" / stamp
 
 
-def run_recipe(spec: RunSpec, out: Path, *, on_line: Callable[[str], None] | None = None) -> RunRecord:
+def run_recipe(
+    spec: RunSpec,
+    out: Path,
+    *,
+    on_line: Callable[[str], None] | None = None,
+    warm: WarmParents | None = None,
+) -> RunRecord:
     """Run the spec's recipe once, and wait for it.
 
     Args:
         spec: What to run.
         out: The run's own directory; made here, and must not exist or be empty: nothing is ever resumed.
         on_line: Called with each console line as it's printed, in another thread.
+        warm: Where warm parents are kept between runs; None: every run starts by itself.
 
     Returns:
         How it ended. A trainer that fails, hangs or imports other code than asked for is no exception.
@@ -55,9 +64,9 @@ def run_recipe(spec: RunSpec, out: Path, *, on_line: Callable[[str], None] | Non
     """
     recipe = load_recipe(spec.recipe)
     out = _fresh_directory(out)
-    how = launch(spec, recipe, out=out, cache=cache_directory() / "helpers", port=_free_port())
+    how = launch(spec, recipe, out=out, cache=_interpreter_cache(spec.python), port=_free_port())
     started_s = time.monotonic()
-    exit_code = _run(how, spec.timeout_s, out / "console.log", on_line)
+    exit_code = run_process(how, spec.timeout_s, out / "console.log", on_line, warm.of(how) if warm else None)
     duration_s = time.monotonic() - started_s
     with (out / "console.log").open(encoding="utf-8", errors="replace") as lines:
         provenance = read_provenance(lines)
@@ -91,51 +100,6 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _run(how: Launch, timeout_s: float, console: Path, on_line: Callable[[str], None] | None) -> int | None:
-    """The trainer's exit code; None if it was killed for taking too long."""
-    try:
-        process = subprocess.Popen(
-            how.argv, cwd=how.cwd, env={**os.environ, **how.env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
-    except OSError as error:
-        raise TrainerError(f"{how.argv[0]}: can't be started: {error.strerror}. Name the interpreter with --python.") from error
-    reader = threading.Thread(target=_copy_lines, args=(process, console, on_line), daemon=True)
-    reader.start()
-    try:
-        code: int | None = process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        code = None
-    finally:
-        _kill_group(process)  # whatever it started must not outlive it, Ctrl-C included
-        reader.join(_GRACE_S)
-    return code
-
-
-def _copy_lines(process: "subprocess.Popen[bytes]", console: Path, on_line: Callable[[str], None] | None) -> None:
-    assert process.stdout is not None
-    with console.open("wb", buffering=0) as file:
-        for line in process.stdout:
-            file.write(line)
-            if on_line is not None:
-                on_line(line.decode("utf-8", errors="replace").rstrip("\r\n"))
-
-
-def _kill_group(process: "subprocess.Popen[bytes]") -> None:
-    for signal_number, wait_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
-        try:
-            os.killpg(process.pid, signal_number)
-        except (ProcessLookupError, PermissionError):
-            break
-        if process.poll() is not None:
-            continue
-        try:
-            process.wait(wait_s)
-        except subprocess.TimeoutExpired:
-            continue
-    process.wait()
 
 
 def _failure(exit_code: int, console: Path) -> str:

@@ -1,5 +1,6 @@
 """The command line and environment of a trainer. Pure apart from looking which script a checkout has."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ _REPEATABLE = {
     "NVTE_ALLOW_NONDETERMINISTIC_ALGO": "0",
     "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "1",
+    # Byte code is kept: without it a run spends more time compiling than training.
+    "PYTHONDONTWRITEBYTECODE": "",
     "TOKENIZERS_PARALLELISM": "false",
     # Nothing of a correlation recipe comes from a hub; without these, imports may wait for a network that isn't there.
     "HF_HUB_OFFLINE": "1",
@@ -34,14 +37,25 @@ class Launch:
     """How to start a trainer.
 
     Attributes:
-        argv: The command line.
-        env: Variables to set on top of the caller's environment.
+        launcher: Interpreter, `launch.py` and the options that don't depend on the run.
+        words: The run's directory, and the trainer's script or module with its arguments.
+        set_up: Variables to set on top of the caller's environment, the same for every run of a lane.
+        env: Variables of this run.
         cwd: The directory to start in: the run's own, so that what the trainer writes unasked stays there.
+        preload: File that lists what a warm parent may import beforehand; None: the run must start by itself.
     """
 
-    argv: tuple[str, ...]
+    launcher: tuple[str, ...]
+    words: tuple[str, ...]
+    set_up: Mapping[str, str]
     env: Mapping[str, str]
     cwd: Path
+    preload: Path | None
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The command line that starts the run by itself."""
+        return (*self.launcher, "--out", *self.words)
 
 
 def launch(spec: RunSpec, recipe: Recipe, *, out: Path, cache: Path, port: int) -> Launch:
@@ -51,25 +65,26 @@ def launch(spec: RunSpec, recipe: Recipe, *, out: Path, cache: Path, port: int) 
         spec: What to run.
         recipe: The spec's recipe.
         out: The run's own directory.
-        cache: Directory of compiled data-set helpers.
+        cache: Directory of compiled data-set helpers and the like; each interpreter has its own.
         port: A free port on this machine, for torch.distributed's rendezvous.
 
     Raises:
         TrainerError: The trainer needs a checkout that the spec doesn't name, or that lacks its script.
     """
     target = _bridge(spec, recipe, out) if spec.trainer is TrainerName.BRIDGE else _mlm(spec, recipe, out)
-    ours = ["--lane", spec.lane, "--out", str(out), "--cache", str(cache)]
+    preload = cache / f"preload-{spec.trainer}.json"
+    ours = ("--lane", spec.lane, "--cache", str(cache), "--preload", str(preload))
     return Launch(
-        argv=(str(spec.python), str(_INSIDE / "launch.py"), *ours, *target),
+        launcher=(str(spec.python), str(_INSIDE / "launch.py"), *ours),
+        words=(str(out), *target),
+        set_up={**_REPEATABLE, **_ONE_RANK, **(_ONE_THREAD if spec.lane is Lane.CPU else {})},
         env={
-            **_REPEATABLE,
-            **_ONE_RANK,
             "MASTER_PORT": str(port),
-            **(_ONE_THREAD if spec.lane is Lane.CPU else {}),
-            "PYTHONPATH": ":".join(map(str, _python_path(spec.sources))),
+            "PYTHONPATH": os.pathsep.join(map(str, _python_path(spec.sources))),
             **spec.env,
         },
         cwd=out,
+        preload=preload if spec.lane is Lane.CPU and not spec.env else None,
     )
 
 

@@ -114,6 +114,18 @@ def test_files_of_any_name_and_change(tmp_path: Path) -> None:
     assert {file.status for file in first} == {"added"}
 
 
+def test_text_in_any_encoding(tmp_path: Path) -> None:
+    """A subject that isn't UTF-8 is still text that can be printed and written."""
+    folder = tmp_path / "mlm"
+    make_megatron_lm(folder, 0)
+    (tmp_path / "message").write_bytes(b"Caf\xe9 (#5)\n")
+    git(folder, "commit", "--quiet", "--allow-empty", "--file", str(tmp_path / "message"))
+    with open_codebase(folder) as code:
+        info = commit_info(code.mcore, "HEAD")
+    assert info.subject.encode("utf-8").startswith(b"Caf")
+    assert info.pull_request == "#5"
+
+
 def test_a_merge_names_what_it_brought_in(tmp_path: Path) -> None:
     """The first-parent line holds the merge; its inner commits are told apart."""
     folder = tmp_path / "mlm"

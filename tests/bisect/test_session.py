@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ from lossbisect.bisect import Answer, bisect_range, resume_bisect
 from lossbisect.bisect.driver import Event, EventKind
 from lossbisect.bisect.types import CommitVerdict
 from lossbisect.errors import EndpointError, GitError, RecipeError, StateError
-from lossbisect.train.types import Outcome, TrainerName
-from tests.bisect.support import ScriptedRunner, commit, git, make_bridge, make_history, snapshot
+from lossbisect.train.types import Outcome, RunRecord, RunSpec, TrainerName
+from tests.bisect.support import ScriptedRunner, commit, git, make_bridge, make_history, play, snapshot, write_curve
 
 pytestmark = pytest.mark.usefixtures("played")
 
@@ -102,6 +103,29 @@ def test_going_on_needs_no_options_and_repeats_nothing(tmp_path: Path) -> None:
     assert (
         len([event for event in events if event.kind is EventKind.RUN_FINISHED]) == len(result.finding.steps) - stop_at
     )
+
+
+def test_skipped_commits_can_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a missing package is installed, only the commits that failed are run again, and the culprit is named."""
+    repo = tmp_path / "mlm"
+    shas = make_history(repo, [10.25, 10.25, None, 10.5])
+    first = bisect_range(repo, shas[0], "main")
+    assert first.answer is Answer.SEVERAL
+
+    def installed(spec: RunSpec, out: Path, *, on_line: Callable[[str], None] | None = None) -> RunRecord:
+        assert spec.sources.mcore is not None
+        record = play(spec, out, on_line=on_line)
+        if record.outcome is Outcome.FAILED:
+            write_curve(record.scalars, [11.0, 10.5, 10.5, 10.375])
+        return replace(record, outcome=Outcome.FINISHED)
+
+    monkeypatch.setattr("lossbisect.bisect.runner.run_recipe", installed)
+    again = resume_bisect(first.id, retry_skipped=True)
+    assert again.answer is Answer.FOUND
+    assert again.culprit is not None
+    assert again.culprit.commit.sha == shas[2]
+    ran_before = {str(step.record.out) for step in first.finding.steps if step.record.outcome is Outcome.FINISHED}
+    assert ran_before <= {str(step.record.out) for step in again.finding.steps}
 
 
 def _stop_after(count: int) -> Callable[[Event], None]:

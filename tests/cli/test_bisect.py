@@ -59,6 +59,7 @@ def test_several_candidates_are_3(tmp_path: Path, capsys: pytest.CaptureFixture[
     shown = capsys.readouterr().out
     assert shown.startswith("SEVERAL CANDIDATES: One of 3 commits")
     assert all(sha[:10] in shown for sha in shas[2:])
+    assert "--retry-skipped" in shown
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from lossbisect.errors import LossbisectError
 from lossbisect.parsers import RunLog, read_log
-from lossbisect.parsers.source import BlockReader, open_log
+from lossbisect.parsers.rowscan import find_rows
+from lossbisect.parsers.source import Block, BlockReader, clean, open_log
 
 PROFILE = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -101,6 +102,15 @@ PREFIXES = (
     "2026-06-10T23:09:45.942800123Z stdout F ",
     "train.log:",
     "train.log:12:",
+)
+
+
+MANGLERS: tuple[Callable[[bytes, int], bytes], ...] = (
+    lambda data, at: data[:at] + bytes([at % 256]) + data[at + 1 :],
+    lambda data, at: data[:at] + data[at + 3 :],
+    lambda data, at: data[:at] + data[max(0, at - 40) : at] + data[at:],
+    lambda data, at: data[:at] + b"\r" + data[at:],
+    lambda data, at: data[:at] + b"\x1b[31" + data[at:],
 )
 
 
@@ -237,6 +247,31 @@ def test_block_size_does_not_matter(rows: list[Row], block_bytes: int, noise: li
     assert pieces.config["key_8"] == 8
 
 
+@PROFILE
+@given(first=runs(), second=runs(), prefix=st.sampled_from(PREFIXES), data=st.data())
+def test_quick_way_equals_slow_way(first: list[Row], second: list[Row], prefix: str, data: st.DataObject) -> None:
+    """Rows taken as columns are the rows read one by one: same values, order, lines and labels."""
+    rows = data.draw(st.permutations([*first, *second]))
+    lines = [f"{prefix}{row.text}" for row in rows]
+    for _ in range(data.draw(st.integers(0, 4))):
+        lines.insert(data.draw(st.integers(0, len(lines))), data.draw(st.sampled_from(NOISE)))
+    content = "\n".join(lines).encode()
+    for mangler in data.draw(st.lists(st.sampled_from(MANGLERS), max_size=3)):
+        content = mangler(content, data.draw(st.integers(0, len(content) - 1)))
+    block = Block(clean(content), line_no=5, is_last=True)
+    quick, slow = (find_rows(block, fewest_quick=fewest) for fewest in (0, 1 << 60))
+    assert quick[1] == slow[1]
+    one_by_one = [
+        [
+            repr(run.rows.part(at, at + 1))  # repr: NaN is NaN
+            for run in way[0]
+            for at in range(len(run.rows))
+        ]
+        for way in (quick, slow)
+    ]
+    assert one_by_one[0] == one_by_one[1]
+
+
 def _printed(losses: list[float], times: list[float], *, carries: bool) -> str:
     """A log as Megatron-LM prints it since core_v0.16.0; ``carries``: the first row's sums stay in the second."""
     clock = datetime(2026, 9, 1, 12, 0, 0)
@@ -278,19 +313,6 @@ def test_second_row_is_mended_only_where_it_is_a_mean(losses: list[float], times
         assert kinds == (["row-2-undecided"] if carries or kinds else [])
     if abs(times[0] - times[1]) > 5.0:
         assert kinds == (["row-2-mean"] if carries else [])
-
-
-def _mangle(mangler: Callable[[bytes, int], bytes]) -> Callable[[bytes, int], bytes]:
-    return mangler
-
-
-MANGLERS = (
-    _mangle(lambda data, at: data[:at] + bytes([at % 256]) + data[at + 1 :]),
-    _mangle(lambda data, at: data[:at] + data[at + 3 :]),
-    _mangle(lambda data, at: data[:at] + data[max(0, at - 40) : at] + data[at:]),
-    _mangle(lambda data, at: data[:at] + b"\r" + data[at:]),
-    _mangle(lambda data, at: data[:at] + b"\x1b[31" + data[at:]),
-)
 
 
 @settings(PROFILE, max_examples=150)

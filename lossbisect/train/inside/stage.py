@@ -1,0 +1,69 @@
+"""One run on its stage: recorder, provenance line, and then the trainer as ``__main__``."""
+
+import os
+import runpy
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from lossbisect.train.inside import preload, provenance, recorder
+from lossbisect.train.inside.post_import import after_import
+
+__all__ = ["Run", "perform"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What to run, in the trainer's process.
+
+    Attributes:
+        lane: Name of the lane.
+        cache: Directory of things that can be made again.
+        out: The run's own directory.
+        target: A script's path, or a module's name.
+        arguments: Its arguments.
+        is_module: ``target`` is a module's name.
+    """
+
+    lane: str
+    cache: Path
+    out: Path
+    target: str
+    arguments: tuple[str, ...]
+    is_module: bool
+
+
+def perform(run: Run, again: list[str] | None = None, preloaded: Path | None = None) -> None:
+    """Hand over to the trainer; its ``SystemExit`` and errors pass through.
+
+    Args:
+        run: What to run.
+        again: Words between the interpreter and the target when the trainer starts itself anew; None: it won't.
+        preloaded: File for the list of modules that a warm parent may import next time; None: nobody asks for it.
+    """
+    if again is not None:
+        _stay_around_after_exec(run.target, again)
+    if preloaded is not None:
+        preload.remember_at_exit(preloaded)
+    if run.lane == "cpu":  # Bridge's variables concern CUDA and NCCL; a second start would only cost time
+        os.environ["_MB_TRAINING_RECIPE_ENV_BOOTSTRAPPED"] = str(os.getpid())
+    recorder.install(run.out / "scalars.ndjson")
+    after_import("megatron.core", partial(provenance.announce, lane=run.lane))
+    sys.argv = [run.target, *run.arguments]
+    if run.is_module:
+        runpy.run_module(run.target, run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, str(Path(run.target).resolve().parent))
+        runpy.run_path(run.target, run_name="__main__")
+
+
+def _stay_around_after_exec(target: str, again: list[str]) -> None:
+    """A trainer that starts itself anew (Bridge does, to set its environment) is started inside the launcher again."""
+    execvpe = os.execvpe
+
+    def execvpe_inside(file: str, args: list[str], env: dict[str, str]) -> None:
+        is_trainer = file == sys.executable and args[1:2] == [target]
+        execvpe(file, [args[0], *again, *args[1:]] if is_trainer else args, env)
+
+    os.execvpe = execvpe_inside  # type: ignore[assignment]
