@@ -118,11 +118,11 @@ def _search(desk: "_Desk", good: RunLog, bad: RunLog, skips_enough: int) -> Brac
 
 
 def _verify(desk: "_Desk", good: RunLog, bracket: Bracket) -> Finding:
-    """Run the culprit and its parent once more. The good end has run twice already."""
+    """Run the culprit and its parent once more, perhaps hours later: that shows drift as well as noise."""
     doubts = [
         doubt
         for role, index in ((Role.PARENT_AGAIN, bracket.good), (Role.CULPRIT_AGAIN, bracket.bad))
-        if index != -1 and (doubt := desk.repeats_itself(role, index, good))
+        if (doubt := desk.repeats_itself(role, index, good))
     ]
     culprit = desk.commits.at(bracket.bad)
     if doubts:
@@ -292,10 +292,8 @@ class _Desk:
             EventKind.RUN_STARTED, f"Run {len(self._journal.steps) + 1} ({role.value}): {commit.short} {commit.subject}"
         )
         out = self._journal.run_directory(role, commit.sha)
-        record = _checked(
-            self._runner.run(commit.sha, out, lambda line: self.say(EventKind.LINE, line)),
-            commit.sha,
-        )
+        record = _checked(self._runner.run(commit.sha, out, lambda line: self.say(EventKind.LINE, line)), commit.sha)
+        self._require_same_environment(record)
         if record.outcome is Outcome.FINISHED:
             try:
                 judged = judge(self._runner.read(record))
@@ -318,6 +316,17 @@ class _Desk:
             f"{commit.short} {step.verdict.value} after {record.duration_s:.0f} s: {step.reason}",
         )
         return step
+
+    def _require_same_environment(self, record: RunRecord) -> None:
+        """Refuse a run by another Python or torch than the good end's: a bisect that goes on may find them upgraded."""
+        known = self._journal.find(Role.GOOD_END, -1)
+        before, now = known.record.provenance if known else None, record.provenance
+        if before is None or now is None or (before.python, before.torch) == (now.python, now.torch):
+            return
+        raise StateError(
+            f"{record.out}: this run used Python {now.python} and torch {now.torch}, the good end had Python "
+            f"{before.python} and torch {before.torch}. Their curves can't be compared. Start a new bisect."
+        )
 
     def _read(self, step: BisectStep) -> RunLog:
         if not step.record.out.is_dir():
@@ -388,7 +397,7 @@ def _narrowed(commits: CommitRange, before: Bracket, after: Bracket) -> str:
         was, now = len(before.candidates), len(after.candidates)
         found = f"Narrowed from {name(before)} ({was} commits) to {name(after)} ({now})"
     left = counted(after.runs_left, "run")
-    return f"{found}, about {left} left and {1 if after.good == -1 else 2} to confirm"
+    return f"{found}, about {left} left and 2 to confirm"
 
 
 def _tail(path: Path) -> str:

@@ -1,17 +1,16 @@
 """One commit against a stored curve, for whoever lets ``git bisect run`` do the search."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from lossbisect.bisect.commits import SUBMODULE, open_codebase
 from lossbisect.bisect.judging import CurveVerdict, curve, judge_curves
-from lossbisect.bisect.session import DEFAULT_RECIPES, DEFAULT_TIMEOUT_S
 from lossbisect.bisect.types import CommitVerdict
 from lossbisect.compare.noise import default_noise, tolerance_noise
 from lossbisect.errors import AlignmentError, ParseError
 from lossbisect.parsers.runlog import RunLog
 from lossbisect.train import read_run, run_recipe
+from lossbisect.train.defaults import DEFAULT_TIMEOUT_S, run_spec
 from lossbisect.train.types import Lane, Outcome, RunRecord, RunSpec, Sources, TrainerName
 
 __all__ = ["judge_checkout", "read_baseline"]
@@ -58,19 +57,13 @@ def judge_checkout(
         raise AlignmentError(f"{baseline.path}: the baseline has no {metric}, so nothing can be judged against it.")
     with open_codebase(repo) as code:
         is_bridge = code.bridge is not None
-        spec = RunSpec(
-            sources=Sources(
-                mcore=code.root / SUBMODULE if is_bridge else code.root,
-                bridge=code.root if is_bridge else None,
-                mcore_commit=code.mcore_head,
-                bridge_commit=code.bridge_commit,
-            ),
-            recipe=recipe or DEFAULT_RECIPES[lane],
-            trainer=trainer or (TrainerName.BRIDGE if is_bridge else TrainerName.MLM),
-            lane=lane,
-            python=(python or Path(sys.executable)).absolute(),
-            timeout_s=timeout_s,
+        sources = Sources(
+            mcore=code.root / SUBMODULE if is_bridge else code.root,
+            bridge=code.root if is_bridge else None,
+            mcore_commit=code.mcore_head,
+            bridge_commit=code.bridge_commit,
         )
+    spec = run_spec(sources, trainer=trainer, recipe=recipe, lane=lane, python=python, timeout_s=timeout_s)
     record = run(spec, out)
     if record.outcome is not Outcome.FINISHED:
         return CurveVerdict(verdict=CommitVerdict.SKIP, reason=f"{record.outcome.value}: {record.reason}")

@@ -22,13 +22,11 @@ from lossbisect.bisect.runner import LocalRunner
 from lossbisect.bisect.state import Journal, find_bisect, work_root
 from lossbisect.bisect.types import BisectPlan, BisectStep, CommitRange, Role
 from lossbisect.errors import RecipeError, StateError
+from lossbisect.train.defaults import DEFAULT_RECIPES, DEFAULT_TIMEOUT_S
 from lossbisect.train.recipes import load_recipe
 from lossbisect.train.types import Lane, Outcome, TrainerName
 
-__all__ = ["DEFAULT_RECIPES", "DEFAULT_TIMEOUT_S", "bisect_range", "resume_bisect"]
-
-DEFAULT_RECIPES = {Lane.CPU: "vanilla-cpu", Lane.CUDA: "vanilla-1gpu"}
-DEFAULT_TIMEOUT_S = 1800.0
+__all__ = ["bisect_range", "resume_bisect"]
 
 
 def _ignore(_: Event) -> None:

@@ -53,7 +53,7 @@ def sources_of(repo: Path | None, commit: str | None, trees: Path) -> Iterator[S
             made.append(mcore)
             mcore.checkout(sha)
             if code.bridge is None or code.bridge_commit is None:
-                yield Sources(mcore=mcore.path, mcore_commit=sha)
+                yield Sources(mcore=mcore.path, mcore_commit=sha, is_ours=True)
                 return
             bridge = WorkTree(code.bridge, trees / "bridge")
             made.append(bridge)

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Self
 
+from lossbisect import __version__
 from lossbisect.bisect.types import BisectPlan, BisectStep, CommitVerdict, Role
 from lossbisect.errors import StateError
 from lossbisect.train import cache_directory
@@ -97,7 +98,8 @@ class Journal:
         except OSError as error:
             raise StateError(f"{directory}: can't be written: {error}. Choose another --work-dir.") from error
         journal = cls(directory, plan, (), lock, file)
-        journal._write({"kind": "plan", "schema_version": SCHEMA_VERSION, "plan": _plan_to_json(plan)})
+        header = {"kind": "plan", "schema_version": SCHEMA_VERSION, "lossbisect_version": __version__}
+        journal._write({**header, "plan": _plan_to_json(plan)})
         _sync_folder(directory)
         return journal
 
@@ -292,8 +294,12 @@ def _plan_from_json(row: Mapping[str, object]) -> BisectPlan:
 def _replay(path: Path, rows: list[dict[str, object]]) -> tuple[BisectPlan, list[BisectStep]]:
     if not rows or rows[0].get("kind") != "plan":
         raise StateError(f"{path}: the plan is missing; the bisect was killed before it began. Start a new one.")
-    if rows[0].get("schema_version") != SCHEMA_VERSION:
-        raise StateError(f"{path}: written by another version of lossbisect. Start a new bisect.")
+    versions = (rows[0].get("schema_version"), rows[0].get("lossbisect_version"))
+    if versions != (SCHEMA_VERSION, __version__):
+        raise StateError(
+            f"{path}: written by lossbisect {versions[1]}, and this is {__version__}; its trainers may have changed. "
+            "Start a new bisect."
+        )
     steps: list[BisectStep] = []
     try:
         plan = _plan_from_json(_mapping(rows[0]["plan"]))

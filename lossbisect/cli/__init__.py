@@ -72,21 +72,23 @@ def _run(arguments: list[str]) -> int:
         return FAILURE
     except BrokenPipeError:
         return FAILURE
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return _report_bug(error)
     return result if isinstance(result, int) else 0
 
 
 def _report_bug(error: Exception) -> int:
     """One line on the terminal, the traceback in a file: a bug of ours must not look like a verdict."""
+    import os
     import tempfile
     import traceback
 
-    with tempfile.NamedTemporaryFile("w", prefix="lossbisect-bug-", suffix=".txt", delete=False, encoding="utf-8") as file:
+    handle, path = tempfile.mkstemp(prefix="lossbisect-bug-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
         traceback.print_exception(error, file=file)
     click.echo(
         f"Error: a bug in lossbisect ({type(error).__name__}: {error}). Nothing was concluded. "
-        f"The details are in {file.name}; please send them in.",
+        f"The details are in {path}; please send them in.",
         err=True,
     )
     return FAILURE

@@ -12,12 +12,13 @@ from typing import Any, Protocol
 import click
 
 from lossbisect.bisect import Answer, BisectResult, Event, EventKind, bisect_range, resume_bisect
-from lossbisect.bisect.session import DEFAULT_RECIPES, DEFAULT_TIMEOUT_S
+from lossbisect.cli.options import json_option, python_option, recipe_option, trainer_option
 from lossbisect.compare import parse_tolerance
 from lossbisect.errors import LossbisectError
+from lossbisect.train.defaults import DEFAULT_TIMEOUT_S
 from lossbisect.train.types import Lane, TrainerName
 
-__all__ = ["EXIT_CODES", "command"]
+__all__ = ["EXIT_CODES", "command", "progress"]
 
 EXIT_CODES = {
     Answer.FOUND: 0,
@@ -58,27 +59,14 @@ def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str 
     help="Megatron-LM commit with the right loss: SHA, tag, branch, or bridge:REV for the one that Bridge pins at REV.",
 )
 @click.option("--bad", metavar="COMMIT", help="Later Megatron-LM commit with the wrong loss, named in the same ways.")
-@click.option(
-    "--recipe",
-    metavar="NAME|FILE",
-    help=f"What to train.  [default: {DEFAULT_RECIPES[Lane.CPU]}, on the lane cuda {DEFAULT_RECIPES[Lane.CUDA]}]",
-)
-@click.option(
-    "--trainer",
-    type=click.Choice([name.value for name in TrainerName]),
-    help="What trains it.  [default: that of the checkout]",
-)
+@recipe_option
+@trainer_option
 @click.option(
     "--lane",
     type=click.Choice([lane.value for lane in Lane]),
     help="Where it trains: cpu emulates CUDA and repeats bit for bit.  [default: cpu]",
 )
-@click.option(
-    "--python",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="PATH",
-    help="Interpreter that has torch and the trainer's requirements.  [default: the one that runs lossbisect]",
-)
+@python_option
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -112,7 +100,7 @@ def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str 
     metavar="DIR",
     help="Write report.md, report.json and curves.png there.  [default: no report]",
 )
-@click.option("--json", "is_json", is_flag=True, help="Print one JSON object instead of text.  [default: text]")
+@json_option
 @click.option(
     "--allow-dirty",
     is_flag=True,
@@ -171,7 +159,7 @@ def command(
     }
     started: list[str] = []
     try:
-        with _interruptible(), _progress() as show:
+        with _interruptible(), progress() as show:
 
             def on_event(event: Event) -> None:
                 if event.kind is EventKind.RESUMABLE:
@@ -254,8 +242,8 @@ class _Show(Protocol):
 
 
 @contextmanager
-def _progress() -> Iterator[_Show]:
-    """Plain lines on stderr; on a terminal also one live line with the running trainer's latest word."""
+def progress() -> Iterator[_Show]:
+    """Yield what shows a bisection's events: plain lines on stderr, on a terminal also one live line of the trainer."""
     if not sys.stderr.isatty():
         yield _show_plainly
         return

@@ -24,9 +24,9 @@ __all__ = ["command"]
 def command(seed: int, folder: Path | None, python: Path | None) -> int:
     """Bisect a made-up history of real Megatron-Core, on this machine's CPU.
 
-    Lays out a Megatron Bridge repository from the installed packages. The history of its Megatron-LM submodule starts with
-    the released Megatron-Core and goes on with commits that are made up; one of them changes the loss. The bisect isn't
-    told which.
+    Lays out a Megatron Bridge repository from the installed packages. The history of its Megatron-LM submodule starts
+    with the released Megatron-Core and goes on with commits that are made up; one of them changes the loss. The
+    bisect isn't told which.
 
     Example: lossbisect demo --seed 7
     """

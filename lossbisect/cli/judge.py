@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from lossbisect.bisect.judge import judge_checkout, read_baseline
-from lossbisect.bisect.session import DEFAULT_RECIPES, DEFAULT_TIMEOUT_S
 from lossbisect.bisect.state import work_root
 from lossbisect.bisect.types import CommitVerdict
+from lossbisect.cli.options import lane_option, python_option, recipe_option, trainer_option
 from lossbisect.compare import parse_tolerance
+from lossbisect.train.defaults import DEFAULT_TIMEOUT_S
 from lossbisect.train.types import Lane, TrainerName
 
 __all__ = ["EXIT_CODES", "command"]
@@ -44,29 +45,10 @@ def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str)
     metavar="PATH",
     help="Megatron Bridge or Megatron-LM checkout whose checked-out files are run. Only read.",
 )
-@click.option(
-    "--recipe",
-    metavar="NAME|FILE",
-    help=f"What to train.  [default: {DEFAULT_RECIPES[Lane.CPU]}, on the lane cuda {DEFAULT_RECIPES[Lane.CUDA]}]",
-)
-@click.option(
-    "--trainer",
-    type=click.Choice([name.value for name in TrainerName]),
-    help="What trains it.  [default: that of the checkout]",
-)
-@click.option(
-    "--lane",
-    type=click.Choice([lane.value for lane in Lane]),
-    default=Lane.CPU.value,
-    show_default=True,
-    help="Where it trains: cpu emulates CUDA and repeats bit for bit.",
-)
-@click.option(
-    "--python",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="PATH",
-    help="Interpreter that has torch and the trainer's requirements.  [default: the one that runs lossbisect]",
-)
+@recipe_option
+@trainer_option
+@lane_option
+@python_option
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),

@@ -26,7 +26,6 @@ __all__ = [
 type Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-
 def _plot_path(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
     """Refuse a plot that couldn't be written before any work is done."""
     from lossbisect.report.plot import check_plot_path

@@ -20,8 +20,8 @@ __all__ = ["command"]
 
 
 @click.command(
-    epilog="Exit codes: 0 the training finished, 1 it failed, timed out, or ran other code than asked for, 2 wrong usage "
-    "or a failure of lossbisect itself."
+    epilog="Exit codes: 0 the training finished, 1 it failed, timed out, or ran other code than asked for, 2 wrong "
+    "usage or a failure of lossbisect itself."
 )
 @repo_option
 @commit_option

@@ -113,7 +113,8 @@ IMPORT_REPAIR = Edit(
     author="Femi Adeyemi",
     path=_UTILS,
     old="",
-    new='\n\ndef fused_activation_name(activation) -> str:\n    """Name of a fused activation."""\n    return activation.__name__\n',
+    new='\n\ndef fused_activation_name(activation) -> str:\n    """Name of a fused activation."""\n'
+    "    return activation.__name__\n",
 )
 """The other half, one commit later."""
 

@@ -1,6 +1,7 @@
 """Lay out a Bridge superproject whose submodule has a history that starts with the released Megatron-Core.
 
-Everything is taken from the installed packages, so what is trained is real; only the commits after the first one are made up.
+Everything is taken from the installed packages, so what is trained is real; only the commits after the first one are
+made up.
 """
 
 import os
@@ -20,6 +21,12 @@ _CORE_PARTS = ("core", "training")
 _LAST_HARMLESS = 3
 """The newest commits are harmless: the break isn't simply what came last."""
 _FIRST_PULL_REQUEST = 7001
+# The packages are found through their parent, the namespace package megatron, which runs no code.
+_ASK_WHERE = """
+from importlib.util import find_spec
+for name in ("megatron.core", "megatron.bridge"):
+    print(find_spec(name).submodule_search_locations[0])
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +38,8 @@ class DemoHistory:
         good: Tag of the released Megatron-Core in the submodule.
         bad: Branch of the newest commit.
         commits: Number of commits after the released one.
-        planted: Full SHA of the commit that changes numbers. For the demo's last line and the tests; the bisect isn't told.
+        planted: Full SHA of the commit that changes numbers. For the demo's last line and the tests; the bisect isn't
+            told.
     """
 
     repo: Path
@@ -73,7 +81,8 @@ def _order(chance: random.Random, mcore: Path) -> list[Edit]:
     breaks = [edit for edit in BREAKS if _fits(edit, mcore)]
     if not breaks or not _fits(IMPORT_ERROR, mcore):
         raise TrainerError(
-            f"{mcore}: this Megatron-Core lacks the lines that the demo changes. Install the versions of requirements/train.txt."
+            f"{mcore}: this Megatron-Core lacks the lines that the demo changes. "
+            "Install the versions of requirements/train.txt."
         )
     # Edits of one file keep their order; a rotation is enough to move everything else around.
     turn = chance.randrange(len(harmless))
@@ -118,16 +127,17 @@ def _lay_out_bridge(repo: Path, bridge: Path) -> None:
 
 def _installed(python: Path) -> tuple[Path, Path]:
     """Folders of megatron.core and megatron.bridge of an interpreter, found without importing them."""
-    ask = "import importlib.util as u; print(*(u.find_spec(n).submodule_search_locations[0] for n in ('megatron.core', 'megatron.bridge')), sep='\\n')"
-    # Both specs are found through their parent, the namespace package megatron, which runs no code.
     try:
-        done = subprocess.run([str(python), "-c", ask], capture_output=True, text=True, check=False)
+        done = subprocess.run([str(python), "-c", _ASK_WHERE], capture_output=True, text=True, check=False)
     except OSError as error:
-        raise TrainerError(f"{python}: can't be started: {error.strerror}. Name the interpreter with --python.") from error
+        raise TrainerError(
+            f"{python}: can't be started: {error.strerror}. Name the interpreter with --python."
+        ) from error
     folders = [Path(line) for line in done.stdout.splitlines()]
     if done.returncode or len(folders) != 2:
         raise TrainerError(
-            f"{python}: megatron-core and megatron-bridge aren't installed there. Run 'make train', or name another --python."
+            f"{python}: megatron-core and megatron-bridge aren't installed there. "
+            "Run 'make train', or name another --python."
         )
     return folders[0], folders[1]
 

@@ -6,20 +6,21 @@ decides nothing, it only repeats.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from lossbisect.parsers.prefixes import peel
 from lossbisect.parsers.records import Record, key_of
 
+if TYPE_CHECKING:
+    import polars as pl
+
 __all__ = ["Layout", "Taken", "learn", "take"]
 
 _FIELD = re.compile(r" ([^|:]+): +([-+.0-9Eenaif]+) ")
-_HEAD = (
-    r"^(?<before>[^|]*?) ?(?:\[(?<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?)\] )?"
-    r"iteration +(?<iteration>\d{1,12})/ *(?<total>\d{1,12}) $"
-)
+_PROGRESS = r"^ *(?<iteration>\d{1,12})/ *(?<total>\d{1,12}) $"
+_STAMPED = r"^(?<writer>.*?) ?\[(?<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?)\] $"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,11 @@ class Taken:
     """Rows of one shape among some lines.
 
     Attributes:
-        fits: For each line whether it is a row of the shape; the lists below hold those that are.
+        fits: For each line whether it is a row of the shape (Boolean); the lists hold those that are.
         values: One list a column.
     """
 
-    fits: list[bool]
+    fits: "pl.Series"
     iterations: list[int]
     totals: list[int]
     stamps: list[str]
@@ -68,26 +69,33 @@ def learn(text: str, record: Record) -> Layout | None:
     return Layout(keys=tuple(names), columns=columns, scales=tuple(key.scale for key in keys))
 
 
-def take(layout: Layout, lines: Sequence[bytes]) -> Taken:
+def take(layout: Layout, lines: "pl.Series") -> Taken:
     """The lines that are whole rows of a shape, to the last bar, behind nothing but a prefix."""
     import polars as pl
 
     count = len(layout.keys)
-    pieces = pl.Series("line", [line.decode("utf-8", "replace") for line in lines], dtype=pl.String).str.splitn(
-        "|", count + 2
-    )
-    frame = pieces.struct.unnest()
+    frame = lines.str.splitn("|", count + 2).struct.unnest()
     names = frame.columns
-    frame = frame.with_columns(pl.col(names[0]).str.extract_groups(_HEAD).struct.unnest())
-    befores = frame["before"].unique().to_list()
-    labels = {before: _label(before) for before in befores if before is not None}
+    head = pl.col(names[0]).str.splitn("iteration ", 2).struct.rename_fields(["before", "progress"])
+    frame = frame.with_columns(head.struct.unnest())
+    frame = frame.with_columns(
+        pl.col("progress").str.extract_groups(_PROGRESS).struct.unnest(),
+        pl.when(pl.col("before").str.ends_with("] "))
+        .then(pl.col("before").str.extract_groups(_STAMPED))
+        .otherwise(
+            pl.struct(pl.col("before").str.strip_suffix(" ").alias("writer"), pl.lit(None, pl.String).alias("stamp"))
+        )
+        .struct.unnest(),
+    )
+    writers = frame["writer"].unique().to_list()
+    labels = {writer: _label(writer) for writer in writers if writer is not None}
     fits = pl.col(names[-1]).is_in(["", " "]) & pl.col("iteration").is_not_null()
     values = []
     for name, key, column, scale in zip(names[1:-1], layout.keys, layout.columns, layout.scales, strict=True):
         fits &= pl.col(name).str.starts_with(f" {key}: ") & pl.col(name).str.ends_with(" ")
         number = pl.col(name).str.strip_prefix(f" {key}: ").str.strip_chars(" ").cast(pl.Float64, strict=False)
         values.append((number * scale if scale != 1.0 else number).alias(f"value {column}"))
-    label = pl.col("before").replace_strict(labels, default=None, return_dtype=pl.String)
+    label = pl.col("writer").replace_strict(labels, default=None, return_dtype=pl.String)
     frame = frame.select(
         "stamp",
         pl.col("iteration", "total").cast(pl.Int64, strict=False),
@@ -100,7 +108,7 @@ def take(layout: Layout, lines: Sequence[bytes]) -> Taken:
     frame = frame.with_columns(whole.alias("fits"))
     rows = frame.filter("fits")
     return Taken(
-        fits=frame["fits"].to_list(),
+        fits=frame["fits"],
         iterations=rows["iteration"].to_list(),
         totals=rows["total"].to_list(),
         stamps=rows["stamp"].fill_null("").to_list(),

@@ -3,16 +3,20 @@
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from lossbisect.parsers.events import Rows
 from lossbisect.parsers.layouts import Layout, Taken, learn, take
 from lossbisect.parsers.records import Record, find_records, joins, wants_more
 from lossbisect.parsers.source import Block, Line
 
+if TYPE_CHECKING:
+    import polars as pl
+
 __all__ = ["Run", "find_rows"]
 
-_START = re.compile(rb"iteration[ \t]+\d{1,12}[ \t]*/[ \t]*\d{1,12}[ \t]*\|")
+_START = rb"iteration[ \t]+\d{1,12}[ \t]*/[ \t]*\d{1,12}[ \t]*\|"
+_HAS_START = re.compile(_START)
 _MOST_JOINED = 8
 _MOST_LAYOUTS = 8
 _FEWEST_QUICK = 32
@@ -26,20 +30,6 @@ class Run:
     rows: Rows
 
 
-class _Candidate(NamedTuple):
-    """A line with a record's start.
-
-    Attributes:
-        ordinal: Its number among the candidates of the block.
-        start: Offset of the line in the block.
-        end: Offset of its end.
-    """
-
-    ordinal: int
-    start: int
-    end: int
-
-
 def find_rows(block: Block, *, fewest_quick: int = _FEWEST_QUICK) -> tuple[list[Run], int]:
     """Runs of rows in file order, and where the first row starts that isn't whole yet (else the block's end).
 
@@ -47,49 +37,47 @@ def find_rows(block: Block, *, fewest_quick: int = _FEWEST_QUICK) -> tuple[list[
         block: The block.
         fewest_quick: With fewer rows left to read, each is read by itself.
     """
-    waiting = _candidates(block)
     runs: list[Run] = []
     end = len(block.data)
+    if not _HAS_START.search(block.data):
+        return runs, end
+    lines = _candidates(block)
+    starts, position = lines["start"].to_list(), 0
     tried: set[Layout] = set()
-    position = 0
-    while position < len(waiting):
-        candidate = waiting[position]
+    while position < len(starts):
+        found, layout, unfinished = _slow(block, starts[position])
         position += 1
-        found, layout, unfinished = _slow(block, candidate)
         if unfinished is not None:
             end = unfinished
             break
         runs.extend(found)
-        if layout and layout not in tried and len(waiting) - position >= fewest_quick and len(tried) < _MOST_LAYOUTS:
+        if layout and layout not in tried and len(starts) - position >= fewest_quick and len(tried) < _MOST_LAYOUTS:
             tried.add(layout)
-            rest = waiting[position:]
-            taken = take(layout, [block.data[start:stop] for _, start, stop in rest])
-            runs.extend(_quick_runs(block, layout, rest, taken))
-            waiting, position = [line for line, fits in zip(rest, taken.fits, strict=True) if not fits], 0
+            rest = lines.slice(position)
+            taken = take(layout, rest["line"])
+            runs.extend(_quick_runs(block, layout, rest.filter(taken.fits), taken))
+            lines = rest.filter(~taken.fits)
+            starts, position = lines["start"].to_list(), 0
     runs.sort(key=lambda run: run.offsets[0])
     return runs, end
 
 
-def _candidates(block: Block) -> list[_Candidate]:
-    data, size = block.data, len(block.data)
-    found: list[_Candidate] = []
-    position = end = 0
-    while (at := data.find(b"iteration", position)) >= 0:
-        if not _START.match(data, at):
-            position = at + 9
-            continue
-        start = data.rfind(b"\n", end, at) + 1 or end
-        end = data.find(b"\n", at)
-        position = end = end if end >= 0 else size
-        found.append(_Candidate(len(found), start, end))
-    return found
+def _candidates(block: Block) -> "pl.DataFrame":
+    """Lines with a record's start: `ordinal` among these, `index` in the block, `start` as an offset, `line`."""
+    import polars as pl
+
+    line = pl.Series("line", [block.data.decode()]).str.split("\n").explode()
+    ends = (line.str.len_bytes().cast(pl.Int64) + 1).cum_sum()
+    start = ends.shift(1, fill_value=0).alias("start")
+    frame = pl.DataFrame([line, start]).with_row_index("index")
+    return frame.filter(pl.col("line").str.contains(_START.decode())).with_row_index("ordinal")
 
 
-def _quick_runs(block: Block, layout: Layout, lines: list[_Candidate], taken: Taken) -> list[Run]:
+def _quick_runs(block: Block, layout: Layout, lines: "pl.DataFrame", taken: Taken) -> list[Run]:
     """Rows that were taken, parted where another candidate stands between them."""
-    fitting = [line for line, fits in zip(lines, taken.fits, strict=True) if fits]
-    if not fitting:
+    if lines.is_empty():
         return []
+    offsets = lines["start"].to_list()
     rows = Rows(
         columns=layout.columns,
         values=taken.values,
@@ -97,22 +85,19 @@ def _quick_runs(block: Block, layout: Layout, lines: list[_Candidate], taken: Ta
         totals=taken.totals,
         stamps=taken.stamps,
         labels=taken.labels,
-        line_nos=[block.number_at(line.start) for line in fitting],
+        line_nos=list(map(block.number_of, lines["index"].to_list(), offsets)),
         is_complete=True,
     )
-    offsets = [line.start for line in fitting]
-    breaks = [at for at, (a, b) in enumerate(pairwise(fitting), start=1) if b.ordinal != a.ordinal + 1]
-    if not breaks:
-        return [Run(offsets=offsets, rows=rows)]
+    breaks = (lines["ordinal"].cast(int).diff() != 1).arg_true().to_list()
     return [
         Run(offsets=offsets[start:stop], rows=rows.part(start, stop))
-        for start, stop in pairwise([0, *breaks, len(fitting)])
+        for start, stop in pairwise([0, *breaks, len(offsets)])
     ]
 
 
-def _slow(block: Block, candidate: _Candidate) -> tuple[list[Run], Layout | None, int | None]:
+def _slow(block: Block, start: int) -> tuple[list[Run], Layout | None, int | None]:
     """A line's rows, their shape if it can come again, and the line's start if the block ends before it is whole."""
-    line = block.line_at(candidate.start)
+    line = block.line_at(start)
     text, end = line.text, line.end
     if wants_more(text):
         text, end, is_unfinished = _join(block, line)

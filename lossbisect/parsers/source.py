@@ -61,7 +61,7 @@ class Stream(Protocol):
 
 
 class Block:
-    """A run of whole lines, each ended by a line feed.
+    """A run of whole lines of UTF-8, each ended by a line feed.
 
     Attributes:
         data: The bytes.
@@ -90,13 +90,17 @@ class Block:
         self._at = offset
         return self._at_line - bisect_left(self._returns, offset)
 
+    def number_of(self, index: int, start: int) -> int:
+        """The 1-based physical line of the block's line with an index (from 0) and a start."""
+        return self.line_no + index - (bisect_left(self._returns, start) if self._returns else 0)
+
     def line_at(self, offset: int) -> Line:
         """The line that holds an offset."""
         data = self.data
         start = data.rfind(b"\n", 0, offset) + 1
         end = data.find(b"\n", offset)
         end, is_ended = (len(data), False) if end < 0 else (end, True)
-        text = data[start:end].decode("utf-8", "replace")
+        text = data[start:end].decode()
         return Line(no=self.number_at(start), start=start, end=end, text=text, is_ended=is_ended)
 
     def lines_from(self, offset: int) -> Iterator[Line]:
@@ -112,12 +116,12 @@ class Block:
 
 
 def clean(data: bytes) -> bytes:
-    r"""The same bytes without terminal colours and with ``\n`` for ``\r\n``; lone ``\r`` stay."""
+    r"""The same text as UTF-8, without terminal colours and with ``\n`` for ``\r\n``; lone ``\r`` stay."""
     if b"\x1b" in data:
         data = _ANSI.sub(b"", data)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
-    return data
+    return data if data.isascii() else data.decode("utf-8", "replace").encode()
 
 
 @contextmanager

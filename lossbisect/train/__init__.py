@@ -1,6 +1,7 @@
 """Running a recipe: both trainers, each lane, and proof of what really ran.
 
-The names are loaded when they are first used: `lossbisect.train.inside` is imported in the trainer's process, which must not
+The names are loaded when they are first used: `lossbisect.train.inside` is imported in the trainer's process, which
+    must not
 pay for, or depend on, the rest.
 """
 

@@ -20,9 +20,7 @@ _GRACE_S = 10.0
 type OnLine = Callable[[str], None] | None
 
 
-def run_process(
-    how: Launch, timeout_s: float, console: Path, on_line: OnLine, parent: WarmParent | None
-) -> int | None:
+def run_process(how: Launch, timeout_s: float, console: Path, on_line: OnLine, parent: WarmParent | None) -> int | None:
     """The trainer's exit code, negative for a signal; None if it was killed for taking too long.
 
     Args:

@@ -1,7 +1,7 @@
 """A recipe in the words of each trainer. Pure: no files, no environment.
 
-The two renderings say the same thing; where the trainers' defaults differ (Adam's betas and epsilon, weight decay, the data
-split, dropout) both are told. Switches for the CPU lane turn off kernels that only a GPU has.
+The two renderings say the same thing; where the trainers' defaults differ (Adam's betas and epsilon, weight decay,
+the data split, dropout) both are told. Switches for the CPU lane turn off kernels that only a GPU has.
 """
 
 from pathlib import Path

@@ -20,6 +20,7 @@ from lossbisect.train.warm import WarmParents
 
 __all__ = ["cache_directory", "new_run_directory", "run_recipe"]
 
+
 def cache_directory() -> Path:
     """Where lossbisect keeps what can be made again; ``LOSSBISECT_CACHE_DIR`` overrides the platform's place."""
     chosen = os.environ.get("LOSSBISECT_CACHE_DIR")
@@ -75,7 +76,7 @@ def run_recipe(
     elif exit_code != 0:
         outcome, reason = Outcome.FAILED, _failure(exit_code, out / "console.log")
     else:
-        outcome, reason = _judge_ending(spec, recipe, out)
+        outcome, reason = _judge_ending(recipe, out)
     void = mismatch(spec, provenance)
     if outcome is Outcome.FINISHED and void:
         outcome, reason = Outcome.VOID, void
@@ -112,7 +113,7 @@ def _failure(exit_code: int, console: Path) -> str:
     return error or f"exit code {exit_code}, without a Python error"
 
 
-def _judge_ending(spec: RunSpec, recipe: Recipe, out: Path) -> tuple[Outcome, str]:
+def _judge_ending(recipe: Recipe, out: Path) -> tuple[Outcome, str]:
     """A run that exited with 0 has finished if it recorded a loss for every iteration."""
     from lossbisect.train.curves import count_losses
 

@@ -21,8 +21,6 @@ _REPEATABLE = {
     "NVTE_ALLOW_NONDETERMINISTIC_ALGO": "0",
     "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "1",
-    # Byte code is kept: without it a run spends more time compiling than training.
-    "PYTHONDONTWRITEBYTECODE": "",
     "TOKENIZERS_PARALLELISM": "false",
     # Nothing of a correlation recipe comes from a hub; without these, imports may wait for a network that isn't there.
     "HF_HUB_OFFLINE": "1",
@@ -80,12 +78,18 @@ def launch(spec: RunSpec, recipe: Recipe, *, out: Path, cache: Path, port: int) 
         set_up={**_REPEATABLE, **_ONE_RANK, **(_ONE_THREAD if spec.lane is Lane.CPU else {})},
         env={
             "MASTER_PORT": str(port),
+            "PYTHONDONTWRITEBYTECODE": "" if _may_keep_byte_code(spec.sources) else "1",
             "PYTHONPATH": os.pathsep.join(map(str, _python_path(spec.sources))),
             **spec.env,
         },
         cwd=out,
         preload=preload if spec.lane is Lane.CPU and not spec.env else None,
     )
+
+
+def _may_keep_byte_code(sources: Sources) -> bool:
+    """Without byte code a run spends more time compiling than training, but none is left in a user's checkout."""
+    return sources.is_ours or (sources.mcore is None and sources.bridge is None)
 
 
 def _python_path(sources: Sources) -> list[Path]:
@@ -108,6 +112,7 @@ def _mlm(spec: RunSpec, recipe: Recipe, out: Path) -> list[str]:
     script = spec.sources.mcore / _MLM_SCRIPT
     if not script.is_file():
         raise TrainerError(
-            f"{script}: missing, so the mlm trainer can't run this tree. Use --trainer bridge, or a whole Megatron-LM checkout."
+            f"{script}: missing, so the mlm trainer can't run this tree. "
+            "Use --trainer bridge, or a whole Megatron-LM checkout."
         )
     return [str(script), *arguments]

@@ -40,15 +40,18 @@ class Sources:
 
     Attributes:
         mcore: Root of a Megatron-LM tree (the folder that holds ``megatron/core``), or None for the installed package.
-        bridge: Root of a Bridge tree (the folder that holds ``src/megatron/bridge``), or None for the installed package.
+        bridge: Root of a Bridge tree (the folder that holds ``src/megatron/bridge``), or None for the installed
+            package.
         mcore_commit: Full SHA that ``mcore`` is expected to be at, or None where it isn't under git.
         bridge_commit: The same of ``bridge``.
+        is_ours: The trees were made by lossbisect, so byte code may be kept in them.
     """
 
     mcore: Path | None = None
     bridge: Path | None = None
     mcore_commit: str | None = None
     bridge_commit: str | None = None
+    is_ours: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,5 +133,5 @@ class RunRecord:
 
     @property
     def scalars(self) -> Path:
-        """Full-precision values, one JSON object a line: ``{"tag": "lm loss", "iteration": 1, "value": 10.37740135192871}``."""
+        """Full-precision values, one JSON object a line: tag, iteration, value."""
         return self.out / "scalars.ndjson"

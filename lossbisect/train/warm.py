@@ -1,8 +1,8 @@
 """Warm parents, from the tool's side: start-up paid once for all runs of an interpreter.
 
-Importing torch, transformers and what else comes from the environment is most of a short run's time, and it's the same for
-every commit. A warm parent imports it once and forks each run. The first run of an environment is cold: it remembers what
-to import.
+Importing torch, transformers and what else comes from the environment is most of a short run's time, and it's the
+same for every commit. A warm parent imports it once and forks each run. The first run of an environment is cold: it
+remembers what to import.
 """
 
 import itertools

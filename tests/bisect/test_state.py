@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lossbisect import __version__
 from lossbisect.bisect.state import Journal, find_bisect, record_from_json, record_to_json, work_root
 from lossbisect.bisect.types import BisectStep, CommitVerdict, Role
 from lossbisect.errors import StateError
@@ -96,11 +97,11 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
 def test_a_journal_of_another_version_is_refused(tmp_path: Path) -> None:
     """A journal that another version wrote isn't guessed at."""
     path = make_journal(tmp_path, 0)
-    path.write_text(
-        path.read_text(encoding="utf-8").replace('"schema_version": 1', '"schema_version": 99'), encoding="utf-8"
-    )
-    with pytest.raises(StateError, match="another version"):
-        Journal.open(tmp_path, path.parent.name)
+    text = path.read_text(encoding="utf-8")
+    for change in (('"schema_version": 1', '"schema_version": 99'), (__version__, "0.0.9")):
+        path.write_text(text.replace(*change), encoding="utf-8")
+        with pytest.raises(StateError, match="written by lossbisect"):
+            Journal.open(tmp_path, path.parent.name)
 
 
 def test_two_processes_cannot_share_a_bisect(tmp_path: Path) -> None:

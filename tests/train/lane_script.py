@@ -2,9 +2,19 @@
 
 import json
 import sys
+from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
+
+
+def refusal(attempt: Callable[[], object]) -> str:
+    """Name and text of the error that an attempt raises."""
+    try:
+        attempt()
+    except NotImplementedError as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"
 
 
 def seen() -> dict[str, object]:
@@ -37,18 +47,12 @@ def seen() -> dict[str, object]:
     with torch.cuda.stream(torch.cuda.Stream()):
         torch.cuda.current_stream().synchronize()
     facts["histc"] = torch.histc(torch.tensor([0, 1, 1]), bins=2, min=0, max=1).tolist()
-    facts["unsupported"] = []
-    for attempt in (
-        lambda: torch.cuda.CUDAGraph(),
-        lambda: torch.cuda.memory_snapshot(),
-        lambda: torch.zeros(2, dtype=torch.float8_e4m3fn, device="cuda"),
-        lambda: torch.zeros(2, device="xpu"),
-    ):
-        try:
-            attempt()
-            facts["unsupported"].append("no error")
-        except NotImplementedError as error:
-            facts["unsupported"].append(f"{type(error).__name__}: {error}")
+    facts["unsupported"] = [
+        refusal(lambda: torch.cuda.CUDAGraph()),
+        refusal(lambda: torch.cuda.memory_snapshot()),
+        refusal(lambda: torch.zeros(2, dtype=torch.float8_e4m3fn, device="cuda")),
+        refusal(lambda: torch.zeros(2, device="xpu")),
+    ]
     optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.ones(3, device="cuda"))])
     optimizer.param_groups[0]["params"][0].grad = torch.ones(3, device="cuda")
     optimizer.step()

@@ -4,8 +4,9 @@
 trainer's own code isn't changed: what is emulated lives in torch (`devices`, `generators`, `cuda_api`,
 `collectives`), and what a CPU-only machine lacks is answered where it is imported (`libraries`, `megatron_fixups`).
 
-The lane's promise is that a run repeats itself bit for bit: one thread, no fused kernels, random numbers of the emulated
-device drawn apart from the host's, as on a GPU. What can't be emulated raises `UnsupportedOnCpuLaneError` naming it.
+The lane's promise is that a run repeats itself bit for bit: one thread, no fused kernels, random numbers of the
+emulated device drawn apart from the host's, as on a GPU. What can't be emulated raises `UnsupportedOnCpuLaneError`
+naming it.
 
 This package runs in the trainer's process: standard library and torch only, no other part of lossbisect.
 """

@@ -34,7 +34,9 @@ def _averaging(all_reduce: Callable[..., Any]) -> Callable[..., Any]:
     """``all_reduce`` that knows the average, which gloo doesn't."""
 
     @wraps(all_reduce)
-    def all_reduce_with_average(tensor: Any, op: Any = dist.ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
+    def all_reduce_with_average(
+        tensor: Any, op: Any = dist.ReduceOp.SUM, group: Any = None, async_op: bool = False
+    ) -> Any:
         if op != dist.ReduceOp.AVG:
             return all_reduce(tensor, op, group, async_op)
         tensor.div_(dist.get_world_size(group))
@@ -45,7 +47,7 @@ def _averaging(all_reduce: Callable[..., Any]) -> Callable[..., Any]:
 
 def _on_cpu(init_device_mesh: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(init_device_mesh)
-    def init_cpu_mesh(device_type: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG001
+    def init_cpu_mesh(device_type: str, *args: Any, **kwargs: Any) -> Any:
         return init_device_mesh("cpu", *args, **kwargs)
 
     return init_cpu_mesh

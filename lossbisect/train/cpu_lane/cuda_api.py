@@ -1,7 +1,8 @@
 """``torch.cuda`` and ``torch.accelerator`` as one idle device answers them; what has no answer raises.
 
-Streams and events do nothing (everything is in order on a CPU), memory figures are zero, and every other public function of
-``torch.cuda`` raises `UnsupportedOnCpuLaneError` with its name rather than fail deep inside the CUDA driver.
+Streams and events do nothing (everything is in order on a CPU), memory figures are zero, and every other public
+function of ``torch.cuda`` raises `UnsupportedOnCpuLaneError` with its name rather than fail deep inside the CUDA
+driver.
 """
 
 import contextlib
@@ -67,7 +68,7 @@ class _Event:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._recorded_s = 0.0
 
-    def record(self, stream: Any = None) -> None:  # noqa: ARG002
+    def record(self, stream: Any = None) -> None:
         self._recorded_s = time.perf_counter()
 
     def elapsed_time(self, end: "_Event") -> float:
@@ -89,12 +90,12 @@ _STREAM = _Stream()
 # Each name gets a function of its own: torch._dynamo refuses one object under two names.
 def _nothing() -> Callable[..., Any]:
     """A new context manager that does nothing."""
-    return lambda *args, **kwargs: contextlib.nullcontext()  # noqa: ARG005
+    return lambda *args, **kwargs: contextlib.nullcontext()
 
 
 def _always(value: Any) -> Callable[..., Any]:
     """A new function that always gives ``value``."""
-    return lambda *args, **kwargs: value  # noqa: ARG005
+    return lambda *args, **kwargs: value
 
 
 def _do_nothing() -> Callable[..., Any]:
@@ -102,7 +103,7 @@ def _do_nothing() -> Callable[..., Any]:
     return _always(None)
 
 
-def _properties(*args: Any, **kwargs: Any) -> SimpleNamespace:  # noqa: ARG001
+def _properties(*args: Any, **kwargs: Any) -> SimpleNamespace:
     return SimpleNamespace(
         name=_NAME, major=_CAPABILITY[0], minor=_CAPABILITY[1], total_memory=_MEMORY_BYTES, multi_processor_count=1,
         gcnArchName="", warp_size=32, max_threads_per_multi_processor=2048, L2_cache_size=1 << 20,
@@ -145,7 +146,7 @@ def _answers() -> dict[str, Any]:
         "stream": _nothing(),
         "device": _nothing(),
         "device_of": _nothing(),
-        "_lazy_call": lambda call, **kwargs: call(),  # noqa: ARG005
+        "_lazy_call": lambda call, **kwargs: call(),
         "_initialized": True,
     }
 
@@ -167,7 +168,7 @@ def _unsupported(module: Any, name: str) -> Any:
     original = getattr(module, name)
 
     @wraps(original, updated=())  # torch's own modules look at __wrapped__
-    def raise_unsupported(*args: Any, **kwargs: Any) -> None:  # noqa: ARG001
+    def raise_unsupported(*args: Any, **kwargs: Any) -> None:
         raise UnsupportedOnCpuLaneError(full_name)
 
     if inspect.isclass(original):
@@ -223,6 +224,6 @@ def install() -> None:
     torch.cuda.cudart = lambda: SimpleNamespace(cudaProfilerStart=_do_nothing(), cudaProfilerStop=_do_nothing())
     for name in ("Float", "Half", "BFloat16", "Long", "Int", "Double", "Byte", "Bool", "Short", "Char"):
         setattr(torch.cuda, f"{name}Tensor", getattr(torch, f"{name}Tensor"))
-    torch.compile = lambda model=None, *args, **kwargs: (lambda f: f) if model is None else model  # noqa: ARG005
+    torch.compile = lambda model=None, *args, **kwargs: (lambda f: f) if model is None else model
     torch.get_device_module = _always(torch.cuda)
     _install_accelerator()

@@ -1,7 +1,7 @@
 """Megatron-Core's compiled data-set helper, built once per source and interpreter, outside the source tree.
 
-Megatron-Core compiles ``helpers.cpp`` beside itself with ``make``. That needs ``python3-config`` of the very interpreter,
-takes 20 s at every new checkout, and writes into a tree that may not be ours.
+Megatron-Core compiles ``helpers.cpp`` beside itself with ``make``. That needs ``python3-config`` of the very
+interpreter, takes 20 s at every new checkout, and writes into a tree that may not be ours.
 """
 
 import hashlib
@@ -40,11 +40,24 @@ def build(folder: Path, cache: Path) -> Path:
     unfinished = target.with_name(f"{os.getpid()}-{target.name}")
     includes = [f"-I{sysconfig.get_path('include')}", f"-I{_pybind11_include()}"]
     compiler = os.environ.get("CXX", "c++")
-    command = [compiler, "-O3", "-Wall", "-shared", "-std=c++17", "-fPIC", *includes, str(source), "-o", str(unfinished)]
+    command = [
+        compiler,
+        "-O3",
+        "-Wall",
+        "-shared",
+        "-std=c++17",
+        "-fPIC",
+        *includes,
+        str(source),
+        "-o",
+        str(unfinished),
+    ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
-        raise ImportError(f"no C++ compiler {compiler!r} to build {source}; install g++ or set CXX", name=_MODULE) from error
+        raise ImportError(
+            f"no C++ compiler {compiler!r} to build {source}; install g++ or set CXX", name=_MODULE
+        ) from error
     if done.returncode:
         raise ImportError(f"{source} doesn't compile:\n{done.stderr[-2000:]}", name=_MODULE)
     unfinished.replace(target)  # atomic: runs side by side may build the same helper
@@ -67,7 +80,10 @@ class Finder:
         self._cache = cache
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None  # noqa: ARG002
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
         """The spec of the helper module; None for every other module."""
         if fullname != _MODULE or not path:

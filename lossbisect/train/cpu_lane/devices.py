@@ -1,7 +1,7 @@
 """Everything placed on ``cuda`` stays on the CPU.
 
-A function mode rewrites the device of every torch call. Tensors that the trainer makes without a device belong to the host
-until they are moved, and are marked so: random numbers drawn into them come from the host's generator.
+A function mode rewrites the device of every torch call. Tensors that the trainer makes without a device belong to the
+host until they are moved, and are marked so: random numbers drawn into them come from the host's generator.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,7 +40,9 @@ def _is_emulated(device: object) -> bool:
 
 
 def _is_other_accelerator(device: object) -> bool:
-    kind = device.type if isinstance(device, torch.device) else str(device).split(":")[0] if device is not None else "cpu"
+    kind = (
+        device.type if isinstance(device, torch.device) else str(device).split(":")[0] if device is not None else "cpu"
+    )
     return kind not in ("cpu", "cuda", "meta") and not isinstance(device, int)
 
 
@@ -71,7 +73,7 @@ class _EmulatedDevice(TorchFunctionMode):  # type: ignore[misc]  # torch is unty
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:  # noqa: ARG002
+    ) -> Any:
         if func in _FACTORIES:
             return self._make(func, args, dict(kwargs or {}))
         if func in _RANDOM_IN_PLACE and _is_on_host(args[0]):
@@ -111,11 +113,11 @@ class _EmulatedDevice(TorchFunctionMode):  # type: ignore[misc]  # torch is unty
         return (args[0], *mapped), kwargs
 
 
-def _tensor_cuda(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:  # noqa: ARG001
+def _tensor_cuda(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
     return _unmark(self)
 
 
-def _module_cuda(self: torch.nn.Module, device: Any = None) -> torch.nn.Module:  # noqa: ARG001
+def _module_cuda(self: torch.nn.Module, device: Any = None) -> torch.nn.Module:
     for tensor in (*self.parameters(), *self.buffers()):
         _unmark(tensor)
     return self
@@ -131,10 +133,10 @@ def _install_tensor_methods() -> None:
 
     torch.Tensor.type = type_with_cuda_names
     torch.Tensor.cuda = _tensor_cuda
-    torch.Tensor.pin_memory = lambda self, *args, **kwargs: self  # noqa: ARG005
-    torch.Tensor.is_pinned = lambda self, *args, **kwargs: False  # noqa: ARG005
+    torch.Tensor.pin_memory = lambda self, *args, **kwargs: self
+    torch.Tensor.is_pinned = lambda self, *args, **kwargs: False
     torch.Tensor.is_cuda = property(lambda self: not _is_on_host(self))
-    torch.Tensor.record_stream = lambda self, stream: None  # noqa: ARG005
+    torch.Tensor.record_stream = lambda self, stream: None
     torch.nn.Module.cuda = _module_cuda
 
 

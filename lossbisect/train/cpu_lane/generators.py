@@ -1,8 +1,8 @@
 """Two random generators, as on a machine with a GPU: the emulated device's and the host's.
 
 torch's default CPU generator becomes the *device's*: dropout and in-place initialisers draw from it without being told.
-The *host's* is a generator of its own, handed to the draws that a GPU machine makes on the CPU. Kept apart, a trainer that
-draws more often on the host (a data loader's base seed, say) doesn't shift the device's dropout masks.
+The *host's* is a generator of its own, handed to the draws that a GPU machine makes on the CPU. Kept apart, a trainer
+that draws more often on the host (a data loader's base seed, say) doesn't shift the device's dropout masks.
 """
 
 from typing import Any
@@ -28,11 +28,11 @@ def _seed() -> int:
     return seed
 
 
-def _set_device_state(new_state: torch.Tensor, device: Any = None) -> None:  # noqa: ARG001
+def _set_device_state(new_state: torch.Tensor, device: Any = None) -> None:
     _device.set_state(new_state)
 
 
-def _get_device_state(device: Any = None) -> torch.Tensor:  # noqa: ARG001
+def _get_device_state(device: Any = None) -> torch.Tensor:
     return _device.get_state()
 
 

@@ -86,7 +86,11 @@ def install() -> None:
     real_import_module = importlib.import_module
 
     def import_by_importer(
-        name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0  # noqa: A002
+        name: str,
+        globals: Any = None,  # noqa: A002  # the import statement passes them by these names
+        locals: Any = None,  # noqa: A002
+        fromlist: Any = (),
+        level: int = 0,
     ) -> Any:
         library = name.partition(".")[0]
         if level == 0 and library in _VISIBLE_ONLY_TO:

@@ -29,7 +29,7 @@ def _local_layers(specs: ModuleType) -> None:
         asked = inspect.signature(with_te).bind(*args, **kwargs).arguments
         return local(**{name: value for name, value in asked.items() if name in known})
 
-    specs.get_gpt_layer_with_transformer_engine_spec = local_instead
+    specs.get_gpt_layer_with_transformer_engine_spec = local_instead  # type: ignore[attr-defined]
 
 
 def _name_te_gemm(module: ModuleType) -> None:
@@ -40,7 +40,7 @@ def _name_te_gemm(module: ModuleType) -> None:
 
 def _no_fp8_shards(module: ModuleType) -> None:
     """The distributed optimizer of 2025 insists on Transformer Engine for FP8 parameters; there are none here."""
-    module.quantize_param_shard = lambda *args, **kwargs: None  # type: ignore[attr-defined]  # noqa: ARG005
+    module.quantize_param_shard = lambda *args, **kwargs: None  # type: ignore[attr-defined]
 
 
 def _compiled_helpers(cache: Path, module: ModuleType) -> None:

@@ -6,8 +6,9 @@
 
 The last form is a warm parent: it imports what doesn't come from a checkout, and then forks a run for each request.
 
-The file is run by path, by an interpreter that need not have lossbisect installed. The package is therefore loaded from this
-file's place under its own name, and nothing is put on ``sys.path``: the trainer must not see the tool's neighbours.
+The file is run by path, by an interpreter that need not have lossbisect installed. The package is therefore loaded
+from this file's place under its own name, and nothing is put on ``sys.path``: the trainer must not see the tool's
+neighbours.
 """
 
 import sys

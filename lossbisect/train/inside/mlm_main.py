@@ -2,8 +2,9 @@
 
     python -m lossbisect.train.inside.mlm_main ARGS...
 
-``pretrain_gpt.py`` isn't part of the released package; its training loop is. This is the least that drives the loop with mock
-data on one pipeline stage, taking ``pretrain_gpt.py``'s arguments. Written for the loop of Megatron-Core 0.19.
+``pretrain_gpt.py`` isn't part of the released package; its training loop is. This is the least that drives the loop
+with mock data on one pipeline stage, taking ``pretrain_gpt.py``'s arguments. Written for the loop of Megatron-Core
+0.19.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 """The provenance line: which code this process really imported, in its own words.
 
-``megatron.core`` may come from a submodule, an installed package, or a copy baked into an image, and nothing in a log tells
-which. So the run says it itself, as soon as ``megatron.core`` has been imported.
+``megatron.core`` may come from a submodule, an installed package, or a copy baked into an image, and nothing in a log
+tells which. So the run says it itself, as soon as ``megatron.core`` has been imported.
 """
 
 import importlib.util
@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -51,8 +52,6 @@ def announce(core: ModuleType, lane: str) -> None:
     """
     if os.environ.get("RANK", "0") != "0":
         return
-    import torch
-
     file = Path(core.__file__ or "").resolve()
     commit, is_clean = _commit_and_cleanliness(file)
     line = {
@@ -62,7 +61,7 @@ def announce(core: ModuleType, lane: str) -> None:
         "is_clean": is_clean,
         "megatron_bridge_file": _origin("megatron.bridge"),
         "python": platform.python_version(),
-        "torch": str(torch.__version__),
+        "torch": str(getattr(sys.modules.get("torch"), "__version__", "not imported")),
         "lane": lane,
     }
     print(f"\n{PREFIX}{json.dumps(line)}", flush=True)  # noqa: T201  # the trainer's console log is the channel

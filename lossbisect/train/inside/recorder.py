@@ -1,8 +1,8 @@
 """Keep every value that the trainer sends to TensorBoard, at full precision, without TensorBoard.
 
-Both trainers hand each iteration's own losses, grad norm and learning rate to ``SummaryWriter.add_scalar``: no interval mean,
-no seven digits, NaN kept. The writer put in its place appends one JSON object a line to ``scalars.ndjson``, so that what a
-killed run had reached can still be read.
+Both trainers hand each iteration's own losses, grad norm and learning rate to ``SummaryWriter.add_scalar``: no
+interval mean, no seven digits, NaN kept. The writer put in its place appends one JSON object a line to
+``scalars.ndjson``, so that what a killed run had reached can still be read.
 """
 
 import json

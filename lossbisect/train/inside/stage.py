@@ -50,6 +50,7 @@ def perform(run: Run, again: list[str] | None = None, preloaded: Path | None = N
         os.environ["_MB_TRAINING_RECIPE_ENV_BOOTSTRAPPED"] = str(os.getpid())
     recorder.install(run.out / "scalars.ndjson")
     after_import("megatron.core", partial(provenance.announce, lane=run.lane))
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))  # a forked run wasn't started with it
     sys.argv = [run.target, *run.arguments]
     if run.is_module:
         runpy.run_module(run.target, run_name="__main__", alter_sys=True)

@@ -6,8 +6,8 @@ Requests come as JSON lines on standard input, answers go as JSON lines to stand
     <- {"id": 1, "pid": 4711}            the run is a process group of its own
     <- {"id": 1, "exit": 0}              negative: killed by that signal
 
-A closed standard input means that the tool is gone: the runs are killed, and the parent ends. There are no threads here,
-since a fork copies only the one that forks.
+A closed standard input means that the tool is gone: the runs are killed, and the parent ends. There are no threads
+here, since a fork copies only the one that forks.
 """
 
 import atexit
@@ -83,10 +83,10 @@ def _be_the_run(lane: str, cache: Path, request: dict[str, Any]) -> None:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)  # noqa: T201  # as the interpreter does
-    except BaseException:  # noqa: BLE001  # as the interpreter does
+    except BaseException:  # as the interpreter does
         traceback.print_exc()
     finally:
-        atexit._run_exitfuncs()
+        atexit._run_exitfuncs()  # noqa: SLF001  # os._exit leaves them out, a run of its own wouldn't
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -110,6 +110,4 @@ def _run_of(lane: str, cache: Path, argv: list[str]) -> Run:
     out, *rest = argv
     is_module = rest[0] == "-m"
     target, *arguments = rest[is_module:]
-    return Run(
-        lane=lane, cache=cache, out=Path(out), target=target, arguments=tuple(arguments), is_module=is_module
-    )
+    return Run(lane=lane, cache=cache, out=Path(out), target=target, arguments=tuple(arguments), is_module=is_module)

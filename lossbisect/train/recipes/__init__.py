@@ -1,7 +1,7 @@
 """Correlation recipes: short training configurations in neutral terms, one TOML file each.
 
-A recipe names what both trainers must agree on for their losses to be comparable; `lossbisect.train.render` says it in the
-words of each. Nothing is left to a default that the two trainers may not share.
+A recipe names what both trainers must agree on for their losses to be comparable; `lossbisect.train.render` says it
+in the words of each. Nothing is left to a default that the two trainers may not share.
 """
 
 import tomllib
@@ -161,10 +161,13 @@ def _check(recipe: Recipe, file: Path) -> None:
         if getattr(recipe, field) <= 0:
             raise RecipeError(f"{file}: {field} = {getattr(recipe, field)}: must be greater than 0")
     if recipe.hidden_size % recipe.attention_heads:
-        raise RecipeError(f"{file}: hidden_size {recipe.hidden_size} isn't a multiple of attention_heads {recipe.attention_heads}")
+        raise RecipeError(
+            f"{file}: hidden_size {recipe.hidden_size} isn't a multiple of attention_heads {recipe.attention_heads}"
+        )
     if recipe.global_batch_size % recipe.micro_batch_size:
         raise RecipeError(
-            f"{file}: global_batch_size {recipe.global_batch_size} isn't a multiple of micro_batch_size {recipe.micro_batch_size}"
+            f"{file}: global_batch_size {recipe.global_batch_size} isn't a multiple of "
+            f"micro_batch_size {recipe.micro_batch_size}"
         )
     if not 0 <= recipe.lr_warmup_iterations < recipe.lr_decay_iterations:
         raise RecipeError(

@@ -1,0 +1,111 @@
+"""Recipes: what a file may say, and that both trainers are told the same."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lossbisect.errors import RecipeError
+from lossbisect.train.recipes import Precision, Recipe, built_in_names, load_recipe
+from lossbisect.train.render import bridge_overrides, mlm_arguments
+from lossbisect.train.types import Lane
+
+BUILT_IN = Path(__file__).parents[2] / "lossbisect" / "train" / "recipes"
+
+PAIRS = {
+    "--num-layers": "model.num_layers",
+    "--hidden-size": "model.hidden_size",
+    "--num-attention-heads": "model.num_attention_heads",
+    "--ffn-hidden-size": "model.ffn_hidden_size",
+    "--seq-length": "dataset.seq_length",
+    "--hidden-dropout": "model.hidden_dropout",
+    "--attention-dropout": "model.attention_dropout",
+    "--vocab-size": "tokenizer.vocab_size",
+    "--train-iters": "train.train_iters",
+    "--micro-batch-size": "train.micro_batch_size",
+    "--global-batch-size": "train.global_batch_size",
+    "--seed": "rng.seed",
+    "--lr": "optimizer.lr",
+    "--min-lr": "optimizer.min_lr",
+    "--lr-decay-style": "scheduler.lr_decay_style",
+    "--lr-warmup-iters": "scheduler.lr_warmup_iters",
+    "--lr-decay-iters": "scheduler.lr_decay_iters",
+    "--weight-decay": "scheduler.start_weight_decay",
+    "--adam-beta1": "optimizer.adam_beta1",
+    "--adam-beta2": "optimizer.adam_beta2",
+    "--adam-eps": "optimizer.adam_eps",
+    "--clip-grad": "optimizer.clip_grad",
+    "--split": "dataset.split",
+    "--eval-iters": "validation.eval_iters",
+    "--log-interval": "logger.log_interval",
+}
+
+
+def _told(recipe: Recipe, lane: Lane) -> tuple[dict[str, str], dict[str, str]]:
+    words = mlm_arguments(recipe, lane=lane, out=Path("/out"))
+    mlm = {word: words[i + 1] for i, word in enumerate(words[:-1]) if word.startswith("--")}
+    bridge = dict(word.split("=", 1) for word in bridge_overrides(recipe, lane=lane, out=Path("/out")))
+    return mlm, bridge
+
+
+@pytest.mark.parametrize("name", built_in_names())
+@pytest.mark.parametrize("lane", list(Lane))
+def test_both_trainers_are_told_the_same(name: str, lane: Lane) -> None:
+    """Every setting of a built-in recipe reaches both trainers with the same value."""
+    mlm, bridge = _told(load_recipe(name), lane)
+    assert {key: mlm[key] for key in PAIRS} == {key: bridge[other].strip("'") for key, other in PAIRS.items()}
+
+
+def test_built_in_recipes_are_there() -> None:
+    """The recipe for the CPU lane and the correlation guide's for a GPU come with the package."""
+    assert {"vanilla-cpu", "vanilla-1gpu", "dropout-cpu"} <= set(built_in_names())
+    guide = load_recipe("vanilla-1gpu")
+    shape = (guide.layers, guide.hidden_size, guide.attention_heads, guide.ffn_hidden_size, guide.sequence_length)
+    assert shape == (2, 256, 4, 1024, 512)
+    assert (guide.micro_batch_size, guide.global_batch_size, guide.iterations) == (4, 32, 10)
+    assert (guide.precision, guide.seed) == (Precision.BF16, 1234)
+
+
+def test_gpu_kernels_are_off_on_the_cpu_lane_only() -> None:
+    """Fused kernels are switched off where there is no GPU, and left alone where there is one."""
+    recipe = load_recipe("vanilla-cpu")
+    assert "--no-masked-softmax-fusion" in mlm_arguments(recipe, lane=Lane.CPU, out=Path("/out"))
+    assert "--no-masked-softmax-fusion" not in mlm_arguments(recipe, lane=Lane.CUDA, out=Path("/out"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement", "message"),
+    [
+        (r"layers = 2\n", "", "missing: layers"),
+        (r"layers = 2", "layers = 2\nlayer = 3", "unknown: layer"),
+        (r"layers = 2", "layers = 'two'", "layers = 'two'"),
+        (r"layers = 2", "layers = 0", "layers = 0"),
+        (r"layers = 2", "layers = true", "layers = True"),
+        (r"hidden_size = 64", "hidden_size = 65", "hidden_size 65 isn't a multiple"),
+        (r"global_batch_size = 8", "global_batch_size = 9", "global_batch_size 9 isn't a multiple"),
+        (r"lr_warmup_iterations = 1", "lr_warmup_iterations = 10", "lr_warmup_iterations 10"),
+        (r'precision = "fp32"', 'precision = "fp12"', "one of fp32, bf16"),
+        (r"layers = 2", "layers = ", "not TOML"),
+    ],
+)
+def test_a_wrong_recipe_file_names_the_field(tmp_path: Path, pattern: str, replacement: str, message: str) -> None:
+    """A recipe file that can't be right is refused with its path and the field."""
+    text = (BUILT_IN / "vanilla-cpu.toml").read_text()
+    file = tmp_path / "mine.toml"
+    file.write_text(re.sub(pattern, replacement, text, count=1))
+    with pytest.raises(RecipeError, match=re.escape(str(file))) as caught:
+        load_recipe(str(file))
+    assert message in str(caught.value)
+
+
+def test_a_users_file_is_a_recipe(tmp_path: Path) -> None:
+    """A whole number is taken where a fraction is meant, and the file's path is the recipe's name."""
+    file = tmp_path / "mine.toml"
+    file.write_text((BUILT_IN / "vanilla-cpu.toml").read_text().replace("clip_grad = 1.0", "clip_grad = 2"))
+    assert load_recipe(str(file)).clip_grad == 2.0
+
+
+def test_no_such_recipe_lists_the_known_ones() -> None:
+    """A name that is neither a recipe nor a file is refused with the names that are."""
+    with pytest.raises(RecipeError, match="vanilla-cpu"):
+        load_recipe("nope")
