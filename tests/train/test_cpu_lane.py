@@ -16,7 +16,9 @@ pytestmark = pytest.mark.real
 
 
 def _in_lane(out: Path, part: str, *before: str, ranks: int = 1) -> dict[str, Any]:
-    command = [*before, str(LAUNCH), "--lane", "cpu", "--out", str(out), "--cache", str(out / "cache")]
+    preload = str(out / "cache" / "preload.json")
+    ours = ["--lane", "cpu", "--cache", str(out / "cache"), "--preload", preload, "--out", str(out)]
+    command = [*before, str(LAUNCH), *ours]
     one_rank = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"} if ranks == 1 else {}
     done = subprocess.run(
         [sys.executable, *command, str(HERE / "lane_script.py"), part],
