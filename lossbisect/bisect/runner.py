@@ -5,11 +5,12 @@ from pathlib import Path
 
 from lossbisect.bisect.commits import CodeBase
 from lossbisect.bisect.types import BisectPlan
-from lossbisect.bisect.worktree import WorkTree
+from lossbisect.bisect.worktree import BRIDGE_UNREAD, MCORE_UNREAD, WorkTree
 from lossbisect.errors import GitError
 from lossbisect.parsers.runlog import RunLog
 from lossbisect.train import read_run, run_recipe
 from lossbisect.train.types import Outcome, RunRecord, RunSpec, Sources
+from lossbisect.train.warm import WarmParents
 
 __all__ = ["LocalRunner"]
 
@@ -24,6 +25,7 @@ class LocalRunner:
         self._folder = trees
         self._mcore: WorkTree | None = None
         self._bridge: WorkTree | None = None
+        self._warm = WarmParents()
 
     def run(self, commit: str, out: Path, on_line: Callable[[str], None]) -> RunRecord:
         """Check the commit out and train; a commit that can't be checked out is a void run."""
@@ -42,7 +44,7 @@ class LocalRunner:
                 duration_s=0.0,
                 provenance=None,
             )
-        return run_recipe(spec, out, on_line=on_line)
+        return run_recipe(spec, out, on_line=on_line, warm=self._warm)
 
     def read(self, record: RunRecord) -> RunLog:
         """The run's curves, as it recorded them."""
@@ -50,6 +52,7 @@ class LocalRunner:
 
     def close(self) -> None:
         """Delete the trees; runs and journal stay."""
+        self._warm.close()
         for tree in (self._mcore, self._bridge):
             if tree is not None:
                 tree.remove()
@@ -62,6 +65,7 @@ class LocalRunner:
                 bridge=self._folder / "bridge" if plan.bridge_commit else None,
                 mcore_commit=commit,
                 bridge_commit=plan.bridge_commit,
+                is_ours=True,
             ),
             recipe=plan.recipe,
             trainer=plan.trainer,
@@ -71,8 +75,8 @@ class LocalRunner:
         )
 
     def _check_out(self, commit: str) -> None:
-        self._mcore = self._mcore or WorkTree(self._code.mcore, self._folder / "mcore")
+        self._mcore = self._mcore or WorkTree(self._code.mcore, self._folder / "mcore", leave_out=MCORE_UNREAD)
         self._mcore.checkout(commit)
         if self._plan.bridge_commit and self._code.bridge is not None:
-            self._bridge = self._bridge or WorkTree(self._code.bridge, self._folder / "bridge")
+            self._bridge = self._bridge or WorkTree(self._code.bridge, self._folder / "bridge", leave_out=BRIDGE_UNREAD)
             self._bridge.checkout(self._plan.bridge_commit)

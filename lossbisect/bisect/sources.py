@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lossbisect.bisect.commits import SUBMODULE, CodeBase, open_codebase, resolve
-from lossbisect.bisect.worktree import WorkTree
+from lossbisect.bisect.worktree import BRIDGE_UNREAD, MCORE_UNREAD, WorkTree
 from lossbisect.errors import GitError
 from lossbisect.train.types import Sources
 
@@ -49,13 +49,13 @@ def sources_of(repo: Path | None, commit: str | None, trees: Path) -> Iterator[S
         sha = resolve(code, commit)
         made: list[WorkTree] = []
         try:
-            mcore = WorkTree(code.mcore, trees / "mcore")
+            mcore = WorkTree(code.mcore, trees / "mcore", leave_out=MCORE_UNREAD)
             made.append(mcore)
             mcore.checkout(sha)
             if code.bridge is None or code.bridge_commit is None:
                 yield Sources(mcore=mcore.path, mcore_commit=sha, is_ours=True)
                 return
-            bridge = WorkTree(code.bridge, trees / "bridge")
+            bridge = WorkTree(code.bridge, trees / "bridge", leave_out=BRIDGE_UNREAD)
             made.append(bridge)
             bridge.checkout(code.bridge_commit)
             yield Sources(mcore=mcore.path, bridge=bridge.path, mcore_commit=sha, bridge_commit=code.bridge_commit)

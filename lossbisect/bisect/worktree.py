@@ -7,6 +7,7 @@ user's set-up that changes files takes part: no hook, no filter (LFS or other), 
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,11 @@ from lossbisect.errors import GitError
 if TYPE_CHECKING:
     from git import Repo
 
-__all__ = ["WorkTree"]
+__all__ = ["BRIDGE_UNREAD", "MCORE_UNREAD", "WorkTree"]
+
+MCORE_UNREAD = ("docs", "examples", "images", "tests")
+BRIDGE_UNREAD = ("docs", "examples", "tests", "tutorials")
+"""Folders that no training run reads."""
 
 _OWN_SETTINGS = {
     "core.bare": "false",
@@ -35,6 +40,9 @@ _OWN_SETTINGS = {
 }
 
 
+_BYTE_CODE = "__pycache__"
+
+
 class WorkTree:
     """A folder that holds exactly one commit's files.
 
@@ -42,8 +50,13 @@ class WorkTree:
         path: The folder.
     """
 
-    def __init__(self, source: "Repo", path: Path) -> None:
+    def __init__(self, source: "Repo", path: Path, *, leave_out: Sequence[str] = ()) -> None:
         """Make the tree at ``path``, empty, and remove what an earlier process left there.
+
+        Args:
+            source: The repository whose commits it will hold.
+            path: The folder to make.
+            leave_out: Top-level folders that no run reads; their files are neither fetched nor written.
 
         Raises:
             GitError: It can't be made there.
@@ -51,6 +64,7 @@ class WorkTree:
         import git
 
         self.path = path
+        self._sha: str | None = None
         try:
             if path.exists():
                 shutil.rmtree(path)
@@ -62,22 +76,48 @@ class WorkTree:
         _copy_promises(source, self._repo)
         for setting, value in _OWN_SETTINGS.items() | _no_filters(self._repo).items():
             ask(self._repo, "config", setting, value)
+        if leave_out:
+            patterns = ["/*", *(f"!/{folder}/" for folder in leave_out)]
+            (path / ".git" / "info").mkdir()
+            (path / ".git" / "info" / "sparse-checkout").write_text("\n".join(patterns) + "\n", encoding="utf-8")
+            ask(self._repo, "config", "core.sparseCheckout", "true")
 
     def checkout(self, sha: str) -> None:
-        """Make the files those of a commit, and nothing else: byte code or built helpers of another commit go.
+        """Make the files those of a commit, and nothing else: what another commit's run has built goes.
+
+        Byte code of files that stay the same is kept: compiling Megatron-Core anew takes longer than training.
 
         Raises:
             GitError: The commit can't be checked out, such as when a partial clone can't fetch its files.
         """
         ask(self._repo, "checkout", "--quiet", "--detach", "--force", sha)
-        ask(self._repo, "clean", "-ffdxq")
-        changed = ask(
+        if self._sha is not None:
+            self._drop_byte_code(self._sha, sha)
+        self._sha = sha
+        ask(self._repo, "clean", "-ffdxq", "-e", _BYTE_CODE)
+        self._drop_left_folders()
+        entries = ask(
             self._repo, "status", "--porcelain", "--untracked-files=all", "--ignored", "--ignore-submodules=all"
-        )
+        ).splitlines()
+        changed = [entry for entry in entries if f"{_BYTE_CODE}/" not in entry]
         if changed:
-            raise GitError(
-                f"{self.path}: not exactly the files of {sha[:10]} after its checkout: {changed.splitlines()[0]}"
-            )
+            raise GitError(f"{self.path}: not exactly the files of {sha[:10]} after its checkout: {changed[0]}")
+
+    def _drop_byte_code(self, before: str, after: str) -> None:
+        """Delete the byte code of files that differ: Python trusts times in whole seconds, and this must not be luck."""
+        names = ask(self._repo, "diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after).split("\0")
+        for source in (self.path / name for name in names if name.endswith(".py")):
+            for compiled in (source.parent / _BYTE_CODE).glob(f"{source.stem}.*.pyc"):
+                compiled.unlink()
+
+    def _drop_left_folders(self) -> None:
+        """Delete folders that hold nothing but byte code: Python would import each as an empty namespace package."""
+        caches = [path for path in self.path.rglob(_BYTE_CODE) if path.is_dir()]
+        for folder in sorted((cache.parent for cache in caches), key=lambda path: -len(path.parts)):
+            if [path.name for path in folder.iterdir()] == [_BYTE_CODE] and folder != self.path:
+                shutil.rmtree(folder)
+                while (folder := folder.parent) != self.path and not any(folder.iterdir()):
+                    folder.rmdir()
 
     def remove(self) -> None:
         """Delete the folder."""

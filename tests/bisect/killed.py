@@ -16,7 +16,7 @@ from lossbisect.train.types import RunRecord, RunSpec
 from tests.bisect.support import play, read_play
 
 
-def slow(spec: RunSpec, out: Path, *, on_line: Callable[[str], None] | None = None) -> RunRecord:
+def slow(spec: RunSpec, out: Path, *, on_line: Callable[[str], None] | None = None, **_: object) -> RunRecord:
     """A run that takes a tenth of a second."""
     record = play(spec, out, on_line=on_line)
     time.sleep(0.1)

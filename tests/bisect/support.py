@@ -205,7 +205,7 @@ def make_history(folder: Path, losses: Sequence[float | None]) -> list[str]:
     return shas
 
 
-def play(spec: RunSpec, out: Path, *, on_line: Callable[[str], None] | None = None) -> RunRecord:
+def play(spec: RunSpec, out: Path, *, on_line: Callable[[str], None] | None = None, **_: object) -> RunRecord:
     """Stand in for `run_recipe`: the tree's own ``megatron/core/loss.py`` says what the loss is."""
     assert spec.sources.mcore is not None
     out.mkdir(parents=True, exist_ok=True)

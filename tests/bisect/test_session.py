@@ -2,6 +2,7 @@
 
 import json
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -112,9 +113,8 @@ def test_skipped_commits_can_be_tried_again(tmp_path: Path, monkeypatch: pytest.
     first = bisect_range(repo, shas[0], "main")
     assert first.answer is Answer.SEVERAL
 
-    def installed(spec: RunSpec, out: Path, *, on_line: Callable[[str], None] | None = None) -> RunRecord:
-        assert spec.sources.mcore is not None
-        record = play(spec, out, on_line=on_line)
+    def installed(spec: RunSpec, out: Path, **_: object) -> RunRecord:
+        record = play(spec, out)
         if record.outcome is Outcome.FAILED:
             write_curve(record.scalars, [11.0, 10.5, 10.5, 10.375])
         return replace(record, outcome=Outcome.FINISHED)
@@ -218,27 +218,31 @@ def test_a_kill_at_any_moment_repeats_no_finished_run(tmp_path: Path) -> None:
     print(f"seed {seed}")  # noqa: T201
     rng = random.Random(seed)
     finished: list[str] = []
-    answer = ""
-    for attempt in range(40):
-        ids = [path.parent.name for path in work_dir.glob("bisects/*/journal.ndjson")]
-        ids = [name for name in ids if (work_dir / "bisects" / name / "journal.ndjson").read_bytes().count(b"\n")]
+    answer, kills = "", 0
+    while not answer:
+        ids = [path.parent.name for path in work_dir.glob("bisects/*/journal.ndjson") if path.read_bytes()]
         process = subprocess.Popen([*script, *ids[-1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
-            output, complaint = process.communicate(timeout=None if attempt == 39 else rng.uniform(1.0, 2.5))
-        except subprocess.TimeoutExpired:
+        if kills < 8:
+            _wait_for_a_new_run(process, work_dir)
+            time.sleep(rng.uniform(0, 0.3))
             process.kill()
-            process.communicate()
-            time.sleep(0.05)
-        else:
-            assert process.returncode == 0, complaint
-            answer = output.strip()
+            kills += process.wait() == -signal.SIGKILL
+        output, complaint = process.communicate()
+        assert process.returncode in (0, -signal.SIGKILL), complaint
+        answer = output.strip()
         now = _journalled(work_dir)
         assert now[: len(finished)] == finished
         finished = now
-        if answer:
-            break
+    assert kills >= 3
     assert answer == f"first bad commit {shas[9]}"
     assert len(finished) == len(set(finished))
+
+
+def _wait_for_a_new_run(process: "subprocess.Popen[str]", work_dir: Path) -> None:
+    """Return when the process has begun a run, or ended."""
+    before = set(work_dir.glob("bisects/*/runs/*"))
+    while process.poll() is None and set(work_dir.glob("bisects/*/runs/*")) <= before:
+        time.sleep(0.005)
 
 
 def _journalled(work_dir: Path) -> list[str]:

@@ -162,7 +162,7 @@ def test_stopping_prints_the_command_that_goes_on(tmp_path: Path, number: signal
         "import sys, time; sys.path.insert(0, sys.argv.pop(1))\n"
         "import lossbisect.bisect.runner as runner\n"
         "from tests.bisect.support import play, read_play\n"
-        "def slow(spec, out, *, on_line=None):\n"
+        "def slow(spec, out, **_):\n"
         "    record = play(spec, out)\n"
         "    time.sleep(float(sys.argv[1]))\n"
         "    return record\n"
