@@ -104,7 +104,7 @@ class WorkTree:
             raise GitError(f"{self.path}: not exactly the files of {sha[:10]} after its checkout: {changed[0]}")
 
     def _drop_byte_code(self, before: str, after: str) -> None:
-        """Delete the byte code of files that differ: Python trusts times in whole seconds, and this must not be luck."""
+        """Delete the byte code of files that differ: Python compares times in whole seconds only, which is luck."""
         names = ask(self._repo, "diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after).split("\0")
         for source in (self.path / name for name in names if name.endswith(".py")):
             for compiled in (source.parent / _BYTE_CODE).glob(f"{source.stem}.*.pyc"):

@@ -43,6 +43,38 @@ def test_a_tree_is_exactly_its_commit(tmp_path: Path) -> None:
         assert not tree.path.exists()
 
 
+def test_byte_code_of_changed_and_removed_files_goes(tmp_path: Path) -> None:
+    """Byte code stays only where its source stays the same, and a package that is gone leaves no folder to import."""
+    source = tmp_path / "mlm"
+    make_megatron_lm(source, 0)
+    old = commit(source, "Old", {"megatron/core/a.py": "A = 1\n", "megatron/core/extra/deep/b.py": "B = 1\n"})
+    git(source, "rm", "--quiet", "-r", "megatron/core/extra")
+    new = commit(source, "New", {"megatron/core/a.py": "A = 2\n"})
+    with open_codebase(source) as code:
+        tree = WorkTree(code.mcore, tmp_path / "tree")
+        tree.checkout(old)
+        for name in ("__pycache__/a", "__pycache__/__init__", "extra/deep/__pycache__/b"):
+            compiled = tree.path / "megatron/core" / f"{name}.cpython-312.pyc"
+            compiled.parent.mkdir(exist_ok=True)
+            compiled.write_text("compiled", encoding="utf-8")
+        tree.checkout(new)
+    assert [path.name for path in (tree.path / "megatron/core/__pycache__").iterdir()] == ["__init__.cpython-312.pyc"]
+    assert not (tree.path / "megatron/core/extra").exists()
+
+
+def test_folders_that_no_run_reads_are_left_out(tmp_path: Path) -> None:
+    """A top-level folder may be left out, and only there; the tree still counts as clean."""
+    source = tmp_path / "mlm"
+    make_megatron_lm(source, 0)
+    sha = commit(source, "Tests", {"tests/test_a.py": "", "megatron/core/tests/b.py": ""})
+    with open_codebase(source) as code:
+        tree = WorkTree(code.mcore, tmp_path / "tree", leave_out=("tests",))
+        tree.checkout(sha)
+    assert not (tree.path / "tests").exists()
+    assert (tree.path / "megatron/core/tests/b.py").exists()
+    assert git(tree.path, "status", "--porcelain", "--ignored") == ""
+
+
 def test_the_users_checkout_is_untouched(tmp_path: Path) -> None:
     """No file of the user's checkout changes: refs, index, submodule and git folders included."""
     make_megatron_lm(tmp_path / "mlm", 3)

@@ -1,0 +1,73 @@
+"""Real Megatron-Core on the CPU lane: both trainers, cold and warm."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lossbisect.compare import Verdict, compare_logs
+from lossbisect.train import Outcome, RunRecord, Sources, TrainerName, read_run, run_recipe
+from lossbisect.train.defaults import run_spec
+from lossbisect.train.warm import WarmParents
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder and a cache for all runs of this file."""
+    folder = tmp_path_factory.mktemp("real")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOSSBISECT_CACHE_DIR", str(folder / "cache"))
+        yield folder
+
+
+def _run(trainer: TrainerName, out: Path, warm: WarmParents | None = None) -> RunRecord:
+    """Train the dropout recipe with the installed packages."""
+    spec = run_spec(Sources(), trainer=trainer, recipe="dropout-cpu", python=Path(sys.executable))
+    record = run_recipe(spec, out, warm=warm)
+    assert record.outcome is Outcome.FINISHED, record.reason
+    return record
+
+
+@pytest.fixture(scope="module")
+def bridge(folder: Path) -> RunRecord:
+    """A cold run of Bridge."""
+    return _run(TrainerName.BRIDGE, folder / "bridge")
+
+
+def test_a_warm_run_is_the_cold_one_bit_for_bit(bridge: RunRecord, folder: Path) -> None:
+    """Runs forked from a warm parent record the very digits of a run that started by itself."""
+    parents = WarmParents()
+    try:
+        again = [_run(TrainerName.BRIDGE, folder / f"warm-{number}", parents) for number in range(2)]
+    finally:
+        parents.close()
+
+    def losses(record: RunRecord) -> list[str]:
+        lines = record.scalars.read_text().splitlines()
+        return [line for line in lines if '"lm loss"' in line or '"grad-norm"' in line]
+
+    assert len(losses(bridge)) == 20
+    assert [losses(record) for record in again] == [losses(bridge)] * 2
+    assert all("lossbisect-provenance" in record.console.read_text() for record in again)
+
+
+def test_both_trainers_train_the_same(bridge: RunRecord, folder: Path) -> None:
+    """Megatron-LM and Bridge, given one recipe with dropout, agree in every digit of loss and grad norm."""
+    judgement = compare_logs(read_run(_run(TrainerName.MLM, folder / "mlm")), read_run(bridge), tolerance=0)
+    assert judgement.verdict is Verdict.SAME, judgement.reason
+    assert judgement.comparison.difference.iterations == 10
+    assert judgement.comparison.difference.is_identical
+    assert judgement.comparison.witnesses["grad_norm"].is_identical
+    convergence = [item.field for item in judgement.comparison.config if item.kind == "convergence"]
+    assert convergence == []
+
+
+def test_a_run_tells_what_it_ran(bridge: RunRecord) -> None:
+    """The provenance line names the installed megatron.core and the lane; the installed package has no commit."""
+    ran = bridge.provenance
+    assert ran is not None
+    assert "site-packages" in ran.megatron_core_file
+    assert (ran.lane, ran.mcore_commit) == ("cpu", None)
