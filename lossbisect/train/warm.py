@@ -46,7 +46,8 @@ class WarmParent:
         self._ids = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[Mapping[str, Any] | None]] = {}
         self._lock = threading.Lock()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     @property
     def is_alive(self) -> bool:
@@ -95,13 +96,15 @@ class WarmParent:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._listener.join(_CLOSE_S)
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            answer = json.loads(line)
-            if "id" in answer:
-                self._answers[answer["id"]].put(answer)
+        with self._process.stdout as lines:
+            for line in lines:
+                answer = json.loads(line)
+                if "id" in answer:
+                    self._answers[answer["id"]].put(answer)
         with self._lock:
             for waiting in self._answers.values():
                 waiting.put(None)

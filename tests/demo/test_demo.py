@@ -22,10 +22,9 @@ ALWAYS = 2
 def test_the_demo_names_the_planted_commit(seed: int, tmp_path: Path) -> None:
     """Real training at real commits leads to the planted commit, confirmed, with its report written."""
     folder = tmp_path / "demo"
-    done = subprocess.run(
-        [sys.executable, "-m", "lossbisect", "demo", "--seed", str(seed), "--folder", str(folder)],
-        capture_output=True, text=True, check=False, env={**os.environ, "LOSSBISECT_CACHE_DIR": str(tmp_path / "cache")},
-    )  # fmt: skip
+    command = [sys.executable, "-m", "lossbisect", "demo", "--seed", str(seed), "--folder", str(folder)]
+    environment = {**os.environ, "LOSSBISECT_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((folder / "report" / "report.json").read_text())
     assert report["answer"] == "first bad commit"

@@ -1,7 +1,8 @@
 """Libraries as a CPU-only machine has them, and no more than a correlation recipe needs.
 
 Which library a module may see depends on who asks: Megatron-Core takes its own paths when Transformer Engine is
-missing, while Bridge imports it unasked and then doesn't use it for the local layers. So an import is answered by its importer.
+missing, while Bridge imports it unasked and then doesn't use it for the local layers. So an import is answered
+by its importer.
 """
 
 import builtins
