@@ -62,7 +62,7 @@ def _run(arguments: list[str]) -> int:
     try:
         result = cli.main(args=arguments, prog_name="lossbisect", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        click.echo(f"Error: {error.format_message()}{_where_to_look(error)}", err=True)
         return FAILURE
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
@@ -75,6 +75,12 @@ def _run(arguments: list[str]) -> int:
     except Exception as error:
         return _report_bug(error)
     return result if isinstance(result, int) else 0
+
+
+def _where_to_look(error: click.ClickException) -> str:
+    """For wrong usage the help to read, on the same line."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f" See '{context.command_path} --help'." if context else ""
 
 
 def _report_bug(error: Exception) -> int:

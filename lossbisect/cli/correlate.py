@@ -52,10 +52,10 @@ def command(
     from lossbisect.errors import TrainerError
     from lossbisect.train import read_run, run_recipe
     from lossbisect.train.defaults import run_spec
-    from lossbisect.train.run import new_run_directory
+    from lossbisect.train.run import fresh_directory, new_run_directory
     from lossbisect.train.types import Lane, Outcome, TrainerName
 
-    out = out or new_run_directory()
+    out = fresh_directory(out or new_run_directory())
     with sources_of(repo, commit, out / "trees") as sources:
         specs = [
             run_spec(sources, recipe=recipe, trainer=trainer, lane=Lane(lane), python=python, timeout_s=timeout)

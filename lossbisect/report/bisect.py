@@ -191,7 +191,7 @@ def _culprit_text(culprit: Culprit, result: BisectResult) -> str:
         ["author", f"{commit.author} <{commit.email}>"],
         ["date", commit.date],
         ["parent", f"{culprit.parent.sha}  {culprit.parent.subject}"],
-        ["files", _files(culprit)],
+        *_labelled("files", _files(culprit)),
     ]
     rows += [["merged", f"{each.short}  {each.subject}"] for each in culprit.merged[:_MOST_FILES]]
     return _text_table(rows)
@@ -207,7 +207,7 @@ def _culprit_markdown(culprit: Culprit, result: BisectResult) -> str:
         ["Author", _escaped(f"{commit.author} <{commit.email}>")],
         ["Date", commit.date],
         ["Parent", f"{_linked(culprit.parent, result)} {_escaped(culprit.parent.subject)}"],
-        ["Files", _escaped(_files(culprit))],
+        ["Files", _escaped(", ".join(_files(culprit)))],
     ]
     rows += [["Merged", f"{_linked(each, result)} {_escaped(each.subject)}"] for each in culprit.merged[:_MOST_FILES]]
     return _markdown_table(rows, is_escaped=True)
@@ -303,10 +303,15 @@ def _linked(commit: CommitInfo, result: BisectResult) -> str:
     return f"{result.repository}@{commit.sha}" if result.repository else f"`{commit.sha}`"
 
 
-def _files(culprit: Culprit) -> str:
+def _labelled(label: str, texts: list[str]) -> list[list[str]]:
+    """Rows for a list of texts; the label stands in the first one."""
+    return [[label if number == 0 else "", text] for number, text in enumerate(texts)]
+
+
+def _files(culprit: Culprit) -> list[str]:
     shown = [f"{file.path} ({file.status})" for file in culprit.files[:_MOST_FILES]]
     more = len(culprit.files) - _MOST_FILES
-    return ", ".join(shown + ([f"and {more} more"] if more > 0 else [])) or "none"
+    return shown + ([f"and {more} more"] if more > 0 else []) or ["none"]
 
 
 def _commit_json(commit: CommitInfo) -> dict[str, object]:

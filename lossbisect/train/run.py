@@ -18,7 +18,7 @@ from lossbisect.train.trainers import launch
 from lossbisect.train.types import Outcome, RunRecord, RunSpec
 from lossbisect.train.warm import WarmParents
 
-__all__ = ["cache_directory", "new_run_directory", "run_recipe"]
+__all__ = ["cache_directory", "fresh_directory", "new_run_directory", "run_recipe"]
 
 
 def cache_directory() -> Path:
@@ -64,7 +64,7 @@ def run_recipe(
         RecipeError: There is no such recipe.
     """
     recipe = load_recipe(spec.recipe)
-    out = _fresh_directory(out)
+    out = fresh_directory(out)
     how = launch(spec, recipe, out=out, cache=_interpreter_cache(spec.python), port=_free_port())
     started_s = time.monotonic()
     exit_code = run_process(how, spec.timeout_s, out / "console.log", on_line, warm.of(how) if warm else None)
@@ -86,7 +86,12 @@ def run_recipe(
     )  # fmt: skip
 
 
-def _fresh_directory(out: Path) -> Path:
+def fresh_directory(out: Path) -> Path:
+    """Make a directory that nothing is in yet, and return its absolute path.
+
+    Raises:
+        TrainerError: It can't be made, or holds something.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):
