@@ -1,0 +1,1 @@
+"""Figures that anyone can make again; each is run with ``python -m benchmarks.NAME``."""
