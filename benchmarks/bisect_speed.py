@@ -3,9 +3,9 @@
     python -m benchmarks.bisect_speed [--rounds 3] [--seed 1]
 
 Both search the demo's history, in turn, each time from a fresh working directory; compiled data-set helpers are in the
-cache for both. `lossbisect bisect` trains both ends, repeats the good one, and confirms its answer; git trusts the
-ends it is given. If LOSSBISECT_MLM_REPO, LOSSBISECT_MLM_GOOD and LOSSBISECT_MLM_BAD name a Megatron-LM checkout and two of its
-commits, these are searched instead.
+cache for both. `lossbisect bisect` trains both ends, repeats the good one, and confirms its answer; git trusts the ends
+it is given. If LOSSBISECT_MLM_REPO, LOSSBISECT_MLM_GOOD and LOSSBISECT_MLM_BAD name a Megatron-LM checkout and two of
+its commits, these are searched instead.
 """
 
 import argparse
