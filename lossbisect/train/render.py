@@ -1,12 +1,14 @@
 """A recipe in the words of each trainer. Pure: no files, no environment.
 
-The two renderings say the same thing; where the trainers' defaults differ (Adam's betas and epsilon, weight decay,
-the data split, dropout) both are told. Switches for the CPU lane turn off kernels that only a GPU has.
+The two renderings say the same thing. Where the trainers' defaults differ (Adam's betas and epsilon, weight decay, the
+data split, dropout, sharding, fused cross entropy) both are told; what they share is told only if a recipe changes it,
+so that a commit needn't know a setting that isn't used. Switches for the CPU lane turn off kernels that only a GPU has.
 """
 
+from dataclasses import fields
 from pathlib import Path
 
-from lossbisect.train.recipes import Precision, Recipe
+from lossbisect.train.recipes import Activation, Normalization, PositionEmbedding, Precision, Recipe
 from lossbisect.train.types import Lane
 
 __all__ = ["BRIDGE_RECIPE", "bridge_overrides", "mlm_arguments"]
@@ -18,6 +20,73 @@ _DATA_SPLIT = "9999,8,2"
 _NEVER = 1_000_000
 """An interval that no correlation run reaches."""
 
+_ALWAYS = (
+    ("layers", "--num-layers", ("model.num_layers",)),
+    ("hidden_size", "--hidden-size", ("model.hidden_size",)),
+    ("attention_heads", "--num-attention-heads", ("model.num_attention_heads",)),
+    ("ffn_hidden_size", "--ffn-hidden-size", ("model.ffn_hidden_size",)),
+    ("sequence_length", "--seq-length", ("model.seq_length", "dataset.seq_length")),
+    ("hidden_dropout", "--hidden-dropout", ("model.hidden_dropout",)),
+    ("attention_dropout", "--attention-dropout", ("model.attention_dropout",)),
+    ("vocabulary_size", "--vocab-size", ("tokenizer.vocab_size",)),
+    ("iterations", "--train-iters", ("train.train_iters",)),
+    ("micro_batch_size", "--micro-batch-size", ("train.micro_batch_size",)),
+    ("global_batch_size", "--global-batch-size", ("train.global_batch_size",)),
+    ("seed", "--seed", ("rng.seed", "dataset.random_seed")),
+    ("lr", "--lr", ("optimizer.lr",)),
+    ("min_lr", "--min-lr", ("optimizer.min_lr",)),
+    ("lr_schedule", "--lr-decay-style", ("scheduler.lr_decay_style",)),
+    ("lr_warmup_iterations", "--lr-warmup-iters", ("scheduler.lr_warmup_iters",)),
+    ("lr_decay_iterations", "--lr-decay-iters", ("scheduler.lr_decay_iters",)),
+    # Bridge's scheduler writes its own weight decay over the optimizer's at every iteration.
+    (
+        "weight_decay",
+        "--weight-decay",
+        ("optimizer.weight_decay", "scheduler.start_weight_decay", "scheduler.end_weight_decay"),
+    ),
+    ("adam_beta1", "--adam-beta1", ("optimizer.adam_beta1",)),
+    ("adam_beta2", "--adam-beta2", ("optimizer.adam_beta2",)),
+    ("adam_eps", "--adam-eps", ("optimizer.adam_eps",)),
+    ("clip_grad", "--clip-grad", ("optimizer.clip_grad",)),
+)
+"""Field, Megatron-LM's argument, Bridge's keys: what both are always told."""
+
+_IF_CHANGED = (
+    ("query_groups", "--num-query-groups", "model.num_query_groups"),
+    ("experts", "--num-experts", "model.num_moe_experts"),
+    ("expert_ffn_hidden_size", "--moe-ffn-hidden-size", "model.moe_ffn_hidden_size"),
+    ("load_balancing", "--moe-router-load-balancing-type", "model.moe_router_load_balancing_type"),
+    ("aux_loss_coefficient", "--moe-aux-loss-coeff", "model.moe_aux_loss_coeff"),
+    ("z_loss_coefficient", "--moe-z-loss-coeff", "model.moe_z_loss_coeff"),
+    ("router_score", "--moe-router-score-function", "model.moe_router_score_function"),
+    ("mtp_layers", "--mtp-num-layers", "model.mtp_num_layers"),
+)
+"""Field, argument, key: told if it isn't at the default that both share."""
+
+_SWITCHES = (
+    ("position_embedding", PositionEmbedding.ROPE, "--position-embedding-type rope",
+     "model.position_embedding_type=rope"),
+    ("normalization", Normalization.RMS_NORM, "--normalization RMSNorm", "model.normalization=RMSNorm"),
+    ("activation", Activation.SWIGLU, "--swiglu", "model.gated_linear_unit=true model.activation_func=silu"),
+    ("tied_embeddings", False, "--untie-embeddings-and-output-weights",
+     "model.share_embeddings_and_output_weights=false"),
+    ("linear_bias", False, "--disable-bias-linear", "model.add_bias_linear=false"),
+    ("qk_layernorm", True, "--qk-layernorm", "model.qk_layernorm=true"),
+    ("per_token_loss", True, "--calculate-per-token-loss", "model.calculate_per_token_loss=true"),
+    ("expert_bias", True, "--moe-router-enable-expert-bias", "model.moe_router_enable_expert_bias=true"),
+)  # fmt: skip
+"""Field, value, Megatron-LM's words, Bridge's words: told if the field has that value."""
+
+_MLM_WITHOUT_GPU = (
+    "--no-gradient-accumulation-fusion", "--no-masked-softmax-fusion", "--no-persist-layer-norm", "--no-rope-fusion",
+    "--no-bias-gelu-fusion", "--no-bias-swiglu-fusion", "--no-bias-dropout-fusion",
+    "--no-create-attention-mask-in-dataloader",
+)  # fmt: skip
+_BRIDGE_WITHOUT_GPU = (
+    "model.gradient_accumulation_fusion=false", "model.masked_softmax_fusion=false", "model.bias_dropout_fusion=false",
+    "model.bias_activation_fusion=false", "model.persist_layer_norm=false", "model.apply_rope_fusion=false",
+)  # fmt: skip
+
 
 def mlm_arguments(recipe: Recipe, *, lane: Lane, out: Path) -> list[str]:
     """Arguments of Megatron-LM's ``pretrain_gpt.py``.
@@ -27,55 +96,28 @@ def mlm_arguments(recipe: Recipe, *, lane: Lane, out: Path) -> list[str]:
         lane: Where.
         out: The run's directory; TensorBoard's goes into it.
     """
-    settings: dict[str, object] = {
-        "num-layers": recipe.layers,
-        "hidden-size": recipe.hidden_size,
-        "num-attention-heads": recipe.attention_heads,
-        "ffn-hidden-size": recipe.ffn_hidden_size,
-        "seq-length": recipe.sequence_length,
-        "max-position-embeddings": recipe.sequence_length,
-        "hidden-dropout": recipe.hidden_dropout,
-        "attention-dropout": recipe.attention_dropout,
-        "tokenizer-type": "NullTokenizer",
-        "vocab-size": recipe.vocabulary_size,
-        "train-iters": recipe.iterations,
-        "micro-batch-size": recipe.micro_batch_size,
-        "global-batch-size": recipe.global_batch_size,
-        "seed": recipe.seed,
-        "optimizer": "adam",
-        "lr": recipe.lr,
-        "min-lr": recipe.min_lr,
-        "lr-decay-style": recipe.lr_schedule,
-        "lr-warmup-iters": recipe.lr_warmup_iterations,
-        "lr-decay-iters": recipe.lr_decay_iterations,
-        "weight-decay": recipe.weight_decay,
-        "adam-beta1": recipe.adam_beta1,
-        "adam-beta2": recipe.adam_beta2,
-        "adam-eps": recipe.adam_eps,
-        "clip-grad": recipe.clip_grad,
-        "split": _DATA_SPLIT,
-        "eval-iters": 0,
-        "eval-interval": _NEVER,
-        "log-interval": 1,
-        "tensorboard-dir": out / "tensorboard",
-        "num-workers": 0,
-    }
-    switches = ["mock-data"]
+    words = [word for field, name, _ in _ALWAYS for word in (name, str(getattr(recipe, field)))]
+    words += ["--max-position-embeddings", str(recipe.sequence_length)]
+    for field, name, _ in _changed(recipe):
+        words += [name, str(getattr(recipe, field))]
+    for _, _, said, _ in _switched(recipe):
+        words += said.split()
+    if recipe.query_groups:
+        words.append("--group-query-attention")
+    if recipe.experts:
+        words += ["--moe-router-topk", str(recipe.experts_per_token)]
+    if recipe.distributed_optimizer:
+        words.append("--use-distributed-optimizer")
     if recipe.precision is Precision.BF16:
-        switches += ["bf16", "accumulate-allreduce-grads-in-fp32"]
+        words += ["--bf16", "--accumulate-allreduce-grads-in-fp32"]
     if lane is Lane.CPU:
-        settings |= {"transformer-impl": "local", "distributed-backend": "gloo"}
-        switches += [
-            "no-gradient-accumulation-fusion",
-            "no-masked-softmax-fusion",
-            "no-persist-layer-norm",
-            "no-rope-fusion",
-            "no-bias-gelu-fusion",
-            "no-bias-dropout-fusion",
-            "no-create-attention-mask-in-dataloader",
-        ]
-    values = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
-    return [*values, *(f"--{switch}" for switch in switches)]
+        words += ["--transformer-impl", "local", "--distributed-backend", "gloo", *_MLM_WITHOUT_GPU]
+    return [
+        *words,
+        *("--optimizer", "adam", "--tokenizer-type", "NullTokenizer", "--mock-data", "--split", _DATA_SPLIT),
+        *("--eval-iters", "0", "--eval-interval", str(_NEVER), "--log-interval", "1", "--num-workers", "0"),
+        *("--tensorboard-dir", str(out / "tensorboard")),
+    ]
 
 
 def bridge_overrides(recipe: Recipe, *, lane: Lane, out: Path) -> list[str]:
@@ -86,56 +128,33 @@ def bridge_overrides(recipe: Recipe, *, lane: Lane, out: Path) -> list[str]:
         lane: Where.
         out: The run's directory; TensorBoard's goes into it, and nothing is saved or resumed.
     """
-    settings: dict[str, object] = {
-        "model.num_layers": recipe.layers,
-        "model.hidden_size": recipe.hidden_size,
-        "model.num_attention_heads": recipe.attention_heads,
-        "model.ffn_hidden_size": recipe.ffn_hidden_size,
-        "model.seq_length": recipe.sequence_length,
-        "dataset.seq_length": recipe.sequence_length,
-        "model.hidden_dropout": recipe.hidden_dropout,
-        "model.attention_dropout": recipe.attention_dropout,
-        "tokenizer.vocab_size": recipe.vocabulary_size,
-        "train.train_iters": recipe.iterations,
-        "train.micro_batch_size": recipe.micro_batch_size,
-        "train.global_batch_size": recipe.global_batch_size,
-        "rng.seed": recipe.seed,
-        "dataset.random_seed": recipe.seed,
-        "optimizer.lr": recipe.lr,
-        "optimizer.min_lr": recipe.min_lr,
-        "scheduler.lr_decay_style": recipe.lr_schedule,
-        "scheduler.lr_warmup_iters": recipe.lr_warmup_iterations,
-        "scheduler.lr_decay_iters": recipe.lr_decay_iterations,
-        "optimizer.weight_decay": recipe.weight_decay,
-        # The scheduler writes its own weight decay over the optimizer's at every iteration.
-        "scheduler.start_weight_decay": recipe.weight_decay,
-        "scheduler.end_weight_decay": recipe.weight_decay,
-        "optimizer.adam_beta1": recipe.adam_beta1,
-        "optimizer.adam_beta2": recipe.adam_beta2,
-        "optimizer.adam_eps": recipe.adam_eps,
-        "optimizer.clip_grad": recipe.clip_grad,
-        "dataset.split": f"'{_DATA_SPLIT}'",
-        "validation.eval_iters": 0,
-        "validation.eval_interval": _NEVER,
-        "logger.log_interval": 1,
-        "logger.tensorboard_dir": f"'{out / 'tensorboard'}'",
-        # On by default in Bridge, off in Megatron-LM; the fused kernel rounds the logits' gradient to bfloat16.
-        "model.cross_entropy_loss_fusion": "false",
-        # Sharded or not, the sums are the same but for their order; Megatron-LM doesn't shard unasked.
-        "ddp.use_distributed_optimizer": "false",
-        "optimizer.use_distributed_optimizer": "false",
-        "checkpoint.save": "null",
-        "checkpoint.load": "null",
-        "dataset.num_workers": 0,
-    }
+    words = [f"{key}={getattr(recipe, field)}" for field, _, keys in _ALWAYS for key in keys]
+    words += [f"{key}={getattr(recipe, field)}" for field, _, key in _changed(recipe)]
+    for _, _, _, said in _switched(recipe):
+        words += said.split()
+    if recipe.experts:
+        words.append(f"model.moe_router_topk={recipe.experts_per_token}")
+    is_sharded = str(recipe.distributed_optimizer).lower()
+    # Sharded or not, sums differ in their order only; Megatron-LM doesn't shard unasked.
+    words += [f"ddp.use_distributed_optimizer={is_sharded}", f"optimizer.use_distributed_optimizer={is_sharded}"]
+    # On by default in Bridge, off in Megatron-LM: the fused kernel rounds the logits' gradient to bfloat16.
+    words.append("model.cross_entropy_loss_fusion=false")
     if recipe.precision is Precision.FP32:
-        settings |= {"mixed_precision": "null"}
+        words.append("mixed_precision=null")
     if lane is Lane.CPU:
-        settings |= {
-            "model.gradient_accumulation_fusion": "false",
-            "model.masked_softmax_fusion": "false",
-            "model.bias_dropout_fusion": "false",
-            "model.bias_activation_fusion": "false",
-            "model.persist_layer_norm": "false",
-        }
-    return [f"{key}={value}" for key, value in settings.items()]
+        words += _BRIDGE_WITHOUT_GPU
+    return [
+        *words,
+        *(f"dataset.split='{_DATA_SPLIT}'", "dataset.num_workers=0", "logger.log_interval=1"),
+        *("validation.eval_iters=0", f"validation.eval_interval={_NEVER}"),
+        *(f"logger.tensorboard_dir='{out / 'tensorboard'}'", "checkpoint.save=null", "checkpoint.load=null"),
+    ]
+
+
+def _changed(recipe: Recipe) -> list[tuple[str, str, str]]:
+    defaults = {field.name: field.default for field in fields(Recipe)}
+    return [row for row in _IF_CHANGED if getattr(recipe, row[0]) != defaults[row[0]]]
+
+
+def _switched(recipe: Recipe) -> list[tuple[str, object, str, str]]:
+    return [row for row in _SWITCHES if getattr(recipe, row[0]) == row[1]]

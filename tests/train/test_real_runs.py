@@ -9,9 +9,12 @@ import pytest
 from lossbisect.compare import Verdict, compare_logs
 from lossbisect.train import Outcome, RunRecord, Sources, TrainerName, read_run, run_recipe
 from lossbisect.train.defaults import run_spec
+from lossbisect.train.recipes import built_in_names
 from lossbisect.train.warm import WarmParents
 
 pytestmark = pytest.mark.real
+
+PYTHON = Path(sys.executable)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def _run(trainer: TrainerName, out: Path, warm: WarmParents | None = None) -> RunRecord:
     """Train the dropout recipe with the installed packages."""
-    spec = run_spec(Sources(), trainer=trainer, recipe="dropout-cpu", python=Path(sys.executable))
+    spec = run_spec(Sources(), trainer=trainer, recipe="dropout-cpu", python=PYTHON)
     record = run_recipe(spec, out, warm=warm)
     assert record.outcome is Outcome.FINISHED, record.reason
     return record
@@ -63,6 +66,31 @@ def test_both_trainers_train_the_same(bridge: RunRecord, folder: Path) -> None:
     assert judgement.comparison.witnesses["grad_norm"].is_identical
     convergence = [item.field for item in judgement.comparison.config if item.kind == "convergence"]
     assert convergence == []
+
+
+VARIANTS = [name for name in built_in_names() if name.endswith("-cpu") and name != "dropout-cpu"]
+
+
+@pytest.fixture(scope="module")
+def parents(bridge: RunRecord, folder: Path) -> Iterator[WarmParents]:
+    """Warm parents of both trainers; the cold runs before have told them what to import."""
+    assert bridge.out.is_relative_to(folder)
+    parents = WarmParents()
+    yield parents
+    parents.close()
+
+
+@pytest.mark.parametrize("recipe", VARIANTS)
+def test_every_recipe_trains_the_same_with_both_trainers(recipe: str, parents: WarmParents, folder: Path) -> None:
+    """Each built-in CPU recipe runs with both trainers, which agree in every digit of every value they both record."""
+    specs = [run_spec(Sources(), trainer=trainer, recipe=recipe, python=PYTHON) for trainer in TrainerName]
+    records = [run_recipe(spec, folder / f"{recipe}-{spec.trainer}", warm=parents) for spec in specs]
+    assert [record.outcome for record in records] == [Outcome.FINISHED] * 2, [record.reason for record in records]
+    judgement = compare_logs(read_run(records[0]), read_run(records[1]), tolerance=0)
+    assert judgement.comparison.difference.is_identical, judgement.reason
+    differing = [name for name, found in judgement.comparison.witnesses.items() if not found.is_identical]
+    assert differing == []
+    assert [item.field for item in judgement.comparison.config if item.kind == "convergence"] == []
 
 
 def test_a_run_tells_what_it_ran(bridge: RunRecord) -> None:

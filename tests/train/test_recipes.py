@@ -86,6 +86,8 @@ def test_gpu_kernels_are_off_on_the_cpu_lane_only() -> None:
         (r"lr_warmup_iterations = 1", "lr_warmup_iterations = 10", "lr_warmup_iterations 10"),
         (r'precision = "fp32"', 'precision = "fp12"', "one of fp32, bf16"),
         (r"layers = 2", "layers = ", "not TOML"),
+        (r"layers = 2", "layers = 2\nquery_groups = 3", "attention_heads 4 isn't a multiple of query_groups 3"),
+        (r"layers = 2", "layers = 2\nexperts = 4\nexperts_per_token = 5", "experts_per_token 5"),
     ],
 )
 def test_a_wrong_recipe_file_names_the_field(tmp_path: Path, pattern: str, replacement: str, message: str) -> None:
@@ -96,6 +98,39 @@ def test_a_wrong_recipe_file_names_the_field(tmp_path: Path, pattern: str, repla
     with pytest.raises(RecipeError, match=re.escape(str(file))) as caught:
         load_recipe(str(file))
     assert message in str(caught.value)
+
+
+def test_a_file_may_extend_a_built_in_recipe(tmp_path: Path) -> None:
+    """A file that extends a recipe says only what differs; the rest is the base's, and the base must exist."""
+    file = tmp_path / "mine.toml"
+    file.write_text('extends = "moe-cpu"\n[model]\nexperts = 8\n')
+    mine, base = load_recipe(str(file)), load_recipe("moe-cpu")
+    assert (mine.experts, mine.aux_loss_coefficient, mine.layers) == (8, base.aux_loss_coefficient, base.layers)
+    file.write_text('extends = "nosuch"\n')
+    with pytest.raises(RecipeError, match="nosuch"):
+        load_recipe(str(file))
+
+
+def test_a_setting_at_its_shared_default_is_not_said() -> None:
+    """A dense recipe names no MoE or MTP setting, so that a commit without these still runs."""
+    for words in (
+        mlm_arguments(load_recipe("vanilla-cpu"), lane=Lane.CPU, out=Path("/out")),
+        bridge_overrides(load_recipe("vanilla-cpu"), lane=Lane.CPU, out=Path("/out")),
+    ):
+        assert not [word for word in words if "moe" in word or "mtp" in word or "expert" in word]
+
+
+def test_variants_reach_both_trainers() -> None:
+    """What sets a variant apart is said to Megatron-LM and to Bridge."""
+    moe = load_recipe("moe-z-loss-cpu")
+    mlm = mlm_arguments(moe, lane=Lane.CPU, out=Path("/out"))
+    assert [mlm[mlm.index(name) + 1] for name in ("--num-experts", "--moe-router-topk", "--moe-z-loss-coeff")] == [
+        "4",
+        "2",
+        "0.001",
+    ]
+    bridge = bridge_overrides(moe, lane=Lane.CPU, out=Path("/out"))
+    assert {"model.num_moe_experts=4", "model.moe_router_topk=2", "model.moe_z_loss_coeff=0.001"} <= set(bridge)
 
 
 def test_a_users_file_is_a_recipe(tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ __all__ = ["install"]
 
 
 def _local_layers(specs: ModuleType) -> None:
-    """Transformer Engine's layer spec is asked for by default: give the local one, which takes fewer arguments."""
+    """Transformer Engine's layers are asked for by default: give the local ones, which take fewer arguments."""
+    if getattr(specs, "TESpecProvider", specs) is None and hasattr(specs, "LocalSpecProvider"):
+        specs.TESpecProvider = specs.LocalSpecProvider  # type: ignore[attr-defined]
     local: Callable[..., Any] = specs.get_gpt_layer_local_spec
     with_te: Callable[..., Any] = specs.get_gpt_layer_with_transformer_engine_spec
     known = set(inspect.signature(local).parameters)

@@ -1,19 +1,31 @@
 """Correlation recipes: short training configurations in neutral terms, one TOML file each.
 
-A recipe names what both trainers must agree on for their losses to be comparable; `lossbisect.train.render` says it
-in the words of each. Nothing is left to a default that the two trainers may not share.
+A recipe names what both trainers must agree on for their losses to be comparable; `lossbisect.train.render` says it in
+the words of each. Fields with a default have the one that both trainers share.
 """
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from lossbisect.errors import RecipeError
 
-__all__ = ["Precision", "Recipe", "Schedule", "built_in_names", "load_recipe"]
+__all__ = [
+    "Activation",
+    "LoadBalancing",
+    "Normalization",
+    "PositionEmbedding",
+    "Precision",
+    "Recipe",
+    "RouterScore",
+    "Schedule",
+    "built_in_names",
+    "load_recipe",
+    "recipe_file",
+]
 
 _FOLDER = Path(__file__).parent
 
@@ -31,6 +43,42 @@ class Schedule(StrEnum):
     COSINE = "cosine"
     LINEAR = "linear"
     CONSTANT = "constant"
+
+
+class PositionEmbedding(StrEnum):
+    """How a token's place reaches the model."""
+
+    LEARNED = "learned"
+    ROPE = "rope"
+
+
+class Normalization(StrEnum):
+    """Norm before attention and feed-forward layers."""
+
+    LAYER_NORM = "layernorm"
+    RMS_NORM = "rmsnorm"
+
+
+class Activation(StrEnum):
+    """Activation of the feed-forward layers."""
+
+    GELU = "gelu"
+    SWIGLU = "swiglu"
+
+
+class LoadBalancing(StrEnum):
+    """Auxiliary loss that spreads tokens over experts."""
+
+    AUX_LOSS = "aux_loss"
+    SEQ_AUX_LOSS = "seq_aux_loss"
+    NONE = "none"
+
+
+class RouterScore(StrEnum):
+    """What turns a router's logits into scores."""
+
+    SOFTMAX = "softmax"
+    SIGMOID = "sigmoid"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +111,24 @@ class Recipe:
         adam_beta2: Adam's second moment coefficient.
         adam_eps: Adam's epsilon.
         clip_grad: Largest global gradient norm.
+        position_embedding: How a token's place reaches the model.
+        normalization: Norm before attention and feed-forward layers.
+        activation: Activation of the feed-forward layers.
+        tied_embeddings: Input and output embeddings are one matrix.
+        linear_bias: Linear layers have a bias.
+        query_groups: Key-value heads of grouped-query attention; 0: as many as heads.
+        qk_layernorm: Queries and keys are normalised.
+        per_token_loss: The loss is summed over tokens and divided by their number at the end of an iteration.
+        distributed_optimizer: The optimizer's state is sharded over data-parallel ranks.
+        experts: Experts of each MoE layer; 0: a dense model.
+        experts_per_token: Experts that a token is sent to.
+        expert_ffn_hidden_size: Width of an expert; 0: ``ffn_hidden_size``.
+        load_balancing: Auxiliary loss that spreads tokens over experts.
+        aux_loss_coefficient: Its weight.
+        z_loss_coefficient: Weight of the loss on the router's logits; 0: none.
+        router_score: What turns the router's logits into scores.
+        expert_bias: The router has a bias that is moved towards an even load.
+        mtp_layers: Layers of multi-token prediction; 0: none.
     """
 
     name: str
@@ -90,6 +156,24 @@ class Recipe:
     adam_beta2: float
     adam_eps: float
     clip_grad: float
+    position_embedding: PositionEmbedding = PositionEmbedding.LEARNED
+    normalization: Normalization = Normalization.LAYER_NORM
+    activation: Activation = Activation.GELU
+    tied_embeddings: bool = True
+    linear_bias: bool = True
+    query_groups: int = 0
+    qk_layernorm: bool = False
+    per_token_loss: bool = False
+    distributed_optimizer: bool = False
+    experts: int = 0
+    experts_per_token: int = 2
+    expert_ffn_hidden_size: int = 0
+    load_balancing: LoadBalancing = LoadBalancing.AUX_LOSS
+    aux_loss_coefficient: float = 0.0
+    z_loss_coefficient: float = 0.0
+    router_score: RouterScore = RouterScore.SOFTMAX
+    expert_bias: bool = False
+    mtp_layers: int = 0
 
 
 def built_in_names() -> tuple[str, ...]:
@@ -97,47 +181,57 @@ def built_in_names() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml")))
 
 
+def recipe_file(name: str) -> Path:
+    """The file of a built-in recipe, or the path that the name is."""
+    return _FOLDER / f"{name}.toml" if name in built_in_names() else Path(name)
+
+
 def load_recipe(name: str) -> Recipe:
     """The built-in recipe of that name, or the one in the file at that path.
+
+    A file may begin with ``extends = "NAME"``: it then says only what differs from that built-in recipe.
 
     Raises:
         RecipeError: There is no such recipe, or its file lacks a field, has one too many, or one of the wrong kind.
     """
-    file = _FOLDER / f"{name}.toml" if name in built_in_names() else Path(name)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecipeError(
-            f"{name}: neither a built-in recipe ({', '.join(built_in_names())}) nor a readable file"
-        ) from error
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RecipeError(f"{file}: not TOML: {error}") from error
-    recipe = _from_tables(name, tables, file)
+    file = recipe_file(name)
+    values = _values(file)
+    while "extends" in values:
+        base = values.pop("extends")
+        if base not in built_in_names():
+            raise RecipeError(f"{file}: extends = {base!r}: one of {', '.join(built_in_names())}")
+        values = _values(recipe_file(str(base))) | values  # with the base's own base, if it has one
+    recipe = _recipe({"description": "", **values, "name": name}, file)
     _check(recipe, file)
     return recipe
 
 
-def _flat(tables: Mapping[str, Any]) -> dict[str, Any]:
+def _values(file: Path) -> dict[str, Any]:
     """Fields of all tables; the tables only group them for the reader."""
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(
+            f"{file}: neither a built-in recipe ({', '.join(built_in_names())}) nor a readable file"
+        ) from error
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(f"{file}: not TOML: {error}") from error
     flat: dict[str, Any] = {}
     for key, value in tables.items():
         flat |= value if isinstance(value, dict) else {key: value}
     return flat
 
 
-def _from_tables(name: str, tables: Mapping[str, Any], file: Path) -> Recipe:
-    values = {"description": "", **_flat(tables), "name": name}
+def _recipe(values: Mapping[str, Any], file: Path) -> Recipe:
     kinds = get_type_hints(Recipe)
-    known = [field.name for field in fields(Recipe)]
-    missing = [field for field in known if field not in values]
-    unknown = [field for field in values if field not in known]
+    known = {field.name: field.default for field in fields(Recipe)}
+    missing = [name for name, default in known.items() if default is MISSING and name not in values]
+    unknown = [name for name in values if name not in known]
     if missing or unknown:
         parts = [f"missing: {', '.join(missing)}"] if missing else []
         parts += [f"unknown: {', '.join(unknown)}"] if unknown else []
         raise RecipeError(f"{file}: {'; '.join(parts)}. See a built-in recipe for the fields.")
-    return Recipe(**{field: _typed(values[field], kinds[field], field, file) for field in known})
+    return Recipe(**{name: _typed(value, kinds[name], name, file) for name, value in values.items()})
 
 
 def _typed(value: Any, kind: type, field: str, file: Path) -> Any:
@@ -153,24 +247,33 @@ def _typed(value: Any, kind: type, field: str, file: Path) -> Any:
     return value
 
 
+_POSITIVE = (
+    "layers", "hidden_size", "attention_heads", "ffn_hidden_size", "sequence_length", "vocabulary_size", "iterations",
+    "micro_batch_size", "global_batch_size", "lr",
+)  # fmt: skip
+_MULTIPLES = (
+    ("hidden_size", "attention_heads"),
+    ("global_batch_size", "micro_batch_size"),
+    ("attention_heads", "query_groups"),
+)
+
+
 def _check(recipe: Recipe, file: Path) -> None:
     """Refuse what neither trainer could run, with the field's name rather than a trainer's assertion."""
-    positive = ("layers", "hidden_size", "attention_heads", "ffn_hidden_size", "sequence_length", "vocabulary_size",
-                "iterations", "micro_batch_size", "global_batch_size", "lr")  # fmt: skip
-    for field in positive:
+    for field in _POSITIVE:
         if getattr(recipe, field) <= 0:
             raise RecipeError(f"{file}: {field} = {getattr(recipe, field)}: must be greater than 0")
-    if recipe.hidden_size % recipe.attention_heads:
-        raise RecipeError(
-            f"{file}: hidden_size {recipe.hidden_size} isn't a multiple of attention_heads {recipe.attention_heads}"
-        )
-    if recipe.global_batch_size % recipe.micro_batch_size:
-        raise RecipeError(
-            f"{file}: global_batch_size {recipe.global_batch_size} isn't a multiple of "
-            f"micro_batch_size {recipe.micro_batch_size}"
-        )
+    for whole, part in _MULTIPLES:
+        if getattr(recipe, part) and getattr(recipe, whole) % getattr(recipe, part):
+            raise RecipeError(
+                f"{file}: {whole} {getattr(recipe, whole)} isn't a multiple of {part} {getattr(recipe, part)}"
+            )
     if not 0 <= recipe.lr_warmup_iterations < recipe.lr_decay_iterations:
         raise RecipeError(
             f"{file}: lr_warmup_iterations {recipe.lr_warmup_iterations} must be less than "
             f"lr_decay_iterations {recipe.lr_decay_iterations}"
+        )
+    if recipe.experts and not 0 < recipe.experts_per_token <= recipe.experts:
+        raise RecipeError(
+            f"{file}: experts_per_token {recipe.experts_per_token} must be between 1 and experts {recipe.experts}"
         )
