@@ -1,6 +1,7 @@
 """The command line and environment of a trainer. Pure apart from looking which script a checkout has."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,14 @@ _REPEATABLE = {
     "TRANSFORMERS_OFFLINE": "1",
 }
 _ONE_RANK = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
-_ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+_CPU_LANE = {
+    # The order of additions depends on the number of threads.
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    # The machine's own name need not resolve: ranks on the CPU lane are on one machine.
+    **({"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}),
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +83,7 @@ def launch(spec: RunSpec, recipe: Recipe, *, out: Path, cache: Path, port: int) 
     return Launch(
         launcher=(str(spec.python), str(_INSIDE / "launch.py"), *ours),
         words=(str(out), *target),
-        set_up={**_REPEATABLE, **_ONE_RANK, **(_ONE_THREAD if spec.lane is Lane.CPU else {})},
+        set_up={**_REPEATABLE, **_ONE_RANK, **(_CPU_LANE if spec.lane is Lane.CPU else {})},
         env={
             "MASTER_PORT": str(port),
             "PYTHONDONTWRITEBYTECODE": "" if _may_keep_byte_code(spec.sources) else "1",
