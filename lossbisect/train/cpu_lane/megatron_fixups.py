@@ -34,10 +34,23 @@ def _local_layers(specs: ModuleType) -> None:
     specs.get_gpt_layer_with_transformer_engine_spec = local_instead  # type: ignore[attr-defined]
 
 
-def _name_te_gemm(module: ModuleType) -> None:
-    """Megatron-Core of 2025-06 to 2026-03 uses this name without Transformer Engine; it's only compared with None."""
-    if not hasattr(module, "te_general_gemm"):
-        module.te_general_gemm = None  # type: ignore[attr-defined]
+_LAYER_SPECS = ("megatron.core.models.gpt.gpt_layer_specs", "megatron.core.models.gpt.moe_module_specs")
+
+_USED_WITHOUT_IMPORT = {
+    # Bound only where Transformer Engine is, and used without it, in a comparison with None: 2025-06 to 2026-03, and
+    # 2024-12.
+    "te_general_gemm": ("megatron.core.transformer.moe.moe_utils", "megatron.core.transformer.moe.router"),
+    "TEColumnParallelGroupedLinear": _LAYER_SPECS,
+    "TERowParallelGroupedLinear": _LAYER_SPECS,
+    "TEColumnParallelLinear": _LAYER_SPECS,
+    "TERowParallelLinear": _LAYER_SPECS,
+}
+"""Name -> modules of Megatron-Core that take it for granted."""
+
+
+def _supply(name: str, module: ModuleType) -> None:
+    if not hasattr(module, name):
+        setattr(module, name, None)
 
 
 def _no_fp8_shards(module: ModuleType) -> None:
@@ -70,5 +83,6 @@ def install(cache: Path) -> None:
     after_import("megatron.core.datasets.utils", partial(_compiled_helpers, cache))
     after_import("megatron.core.models.gpt.gpt_layer_specs", _local_layers)
     after_import("megatron.core.fp8_utils", _no_fp8_shards)
-    for name in ("megatron.core.transformer.moe.moe_utils", "megatron.core.transformer.moe.router"):
-        after_import(name, _name_te_gemm)
+    for name, modules in _USED_WITHOUT_IMPORT.items():
+        for module in modules:
+            after_import(module, partial(_supply, name))
