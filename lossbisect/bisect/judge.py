@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from lossbisect.bisect.commits import SUBMODULE, open_codebase
+from lossbisect.bisect.commits import open_codebase
 from lossbisect.bisect.judging import CurveVerdict, curve, judge_curves
+from lossbisect.bisect.sources import checked_out
 from lossbisect.bisect.types import CommitVerdict
 from lossbisect.compare.noise import default_noise, tolerance_noise
 from lossbisect.errors import AlignmentError, ParseError
 from lossbisect.parsers.runlog import RunLog
 from lossbisect.train import read_run, run_recipe
 from lossbisect.train.defaults import DEFAULT_TIMEOUT_S, run_spec
-from lossbisect.train.types import Lane, Outcome, RunRecord, RunSpec, Sources, TrainerName
+from lossbisect.train.types import Lane, Outcome, RunRecord, RunSpec, TrainerName
 
 __all__ = ["judge_checkout", "read_baseline"]
 
@@ -56,13 +57,7 @@ def judge_checkout(
     if not curve(baseline, metric):
         raise AlignmentError(f"{baseline.path}: the baseline has no {metric}, so nothing can be judged against it.")
     with open_codebase(repo) as code:
-        is_bridge = code.bridge is not None
-        sources = Sources(
-            mcore=code.root / SUBMODULE if is_bridge else code.root,
-            bridge=code.root if is_bridge else None,
-            mcore_commit=code.mcore_head,
-            bridge_commit=code.bridge_commit,
-        )
+        sources = checked_out(code)
     spec = run_spec(sources, trainer=trainer, recipe=recipe, lane=lane, python=python, timeout_s=timeout_s)
     record = run(spec, out)
     if record.outcome is not Outcome.FINISHED:

@@ -21,7 +21,7 @@ from lossbisect.errors import StateError
 from lossbisect.train import cache_directory
 from lossbisect.train.types import Lane, Outcome, Provenance, RunRecord, RunSpec, Sources, TrainerName
 
-__all__ = ["Journal", "find_bisect", "record_from_json", "record_to_json", "work_root"]
+__all__ = ["Journal", "find_bisect", "record_from_json", "record_to_json", "step_to_json", "work_root"]
 
 SCHEMA_VERSION = 1
 
@@ -142,7 +142,7 @@ class Journal:
 
     def append(self, step: BisectStep) -> None:
         """Write a finished run down; when this returns it is on the disk."""
-        self._write({"kind": "step", **_step_to_json(step)})
+        self._write({"kind": "step", **step_to_json(step)})
         self.steps.append(step)
 
     def forget(self, steps: Iterable[BisectStep], reason: str) -> None:
@@ -243,7 +243,8 @@ def record_from_json(row: Mapping[str, object]) -> RunRecord:
     )
 
 
-def _step_to_json(step: BisectStep) -> dict[str, object]:
+def step_to_json(step: BisectStep) -> dict[str, object]:
+    """A step as plain values, for the journal and for reports."""
     return {
         "role": step.role.value,
         "index": step.index,

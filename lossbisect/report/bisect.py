@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from lossbisect.bisect.culprit import Answer, BisectResult, Culprit
+from lossbisect.bisect.state import step_to_json
 from lossbisect.bisect.types import BisectStep, CommitInfo
 from lossbisect.compare.wording import counted, metric_name, relative_text
 from lossbisect.errors import LossbisectError
@@ -77,7 +78,7 @@ def bisect_json(result: BisectResult) -> str:
             {"iteration": iteration, "last_good": good, "first_bad": bad}
             for iteration, good, bad in comparison.curves.frame.select("iteration", "baseline", "candidate").iter_rows()
         ],
-        "steps": [_step_json(step) for step in finding.steps],
+        "steps": [step_to_json(step) for step in finding.steps],
         "directory": str(result.directory),
         "command": _again_command(result),
     }
@@ -325,20 +326,6 @@ def _culprit_json(culprit: Culprit) -> dict[str, object]:
         "files": [asdict(file) for file in culprit.files],
         "merged": [_commit_json(commit) for commit in culprit.merged],
         "is_harmless": culprit.is_harmless,
-    }
-
-
-def _step_json(step: BisectStep) -> dict[str, object]:
-    from lossbisect.bisect.state import record_to_json
-
-    return {
-        "role": step.role.value,
-        "index": step.index,
-        "commit": step.commit,
-        "verdict": step.verdict.value,
-        "reason": step.reason,
-        "is_bad_curve": step.is_bad_curve,
-        "record": record_to_json(step.record),
     }
 
 
