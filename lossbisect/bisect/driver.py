@@ -158,7 +158,7 @@ class _Desk:
 
         def judge(log: RunLog) -> CurveVerdict:
             gap = missing_iterations(self._read(known) if known else log, log, metric=self._metric)
-            return CurveVerdict(verdict=CommitVerdict.SKIP if gap else verdict, reason=gap or "finished")
+            return CurveVerdict(verdict=CommitVerdict.SKIP if gap else verdict, reason=gap or "as you said")
 
         step = self._step(role, index, judge)
         if step.verdict is CommitVerdict.SKIP:
