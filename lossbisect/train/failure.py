@@ -5,6 +5,8 @@ import re
 __all__ = ["last_error"]
 
 _RANK = re.compile(r"^(?:\[[^\]]*\]:?\s?)*")
+_LAUNCHER = "ChildFailedError"
+"""torch.distributed.run's own error, which only says that a rank failed."""
 _EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::|$)")
 
 
@@ -16,6 +18,6 @@ def last_error(console: str) -> str | None:
     for line in lines:
         if line.startswith("Traceback (most recent call last)"):
             in_traceback = True
-        elif in_traceback and _EXCEPTION.match(line):
+        elif in_traceback and _EXCEPTION.match(line) and _LAUNCHER not in line:
             found, in_traceback = line.strip()[:300], False
     return found

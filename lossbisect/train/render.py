@@ -60,6 +60,8 @@ _IF_CHANGED = (
     ("z_loss_coefficient", "--moe-z-loss-coeff", "model.moe_z_loss_coeff"),
     ("router_score", "--moe-router-score-function", "model.moe_router_score_function"),
     ("mtp_layers", "--mtp-num-layers", "model.mtp_num_layers"),
+    ("tensor_parallel", "--tensor-model-parallel-size", "model.tensor_model_parallel_size"),
+    ("pipeline_parallel", "--pipeline-model-parallel-size", "model.pipeline_model_parallel_size"),
 )
 """Field, argument, key: told if it isn't at the default that both share."""
 
@@ -73,6 +75,7 @@ _SWITCHES = (
     ("linear_bias", False, "--disable-bias-linear", "model.add_bias_linear=false"),
     ("qk_layernorm", True, "--qk-layernorm", "model.qk_layernorm=true"),
     ("per_token_loss", True, "--calculate-per-token-loss", "model.calculate_per_token_loss=true"),
+    ("sequence_parallel", True, "--sequence-parallel", "model.sequence_parallel=true"),
     ("expert_bias", True, "--moe-router-enable-expert-bias", "model.moe_router_enable_expert_bias=true"),
 )  # fmt: skip
 """Field, value, Megatron-LM's words, Bridge's words: told if the field has that value."""

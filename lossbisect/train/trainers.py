@@ -28,6 +28,7 @@ _REPEATABLE = {
     "TRANSFORMERS_OFFLINE": "1",
 }
 _ONE_RANK = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
+"""What `torch.distributed.run` would set for a single process."""
 _CPU_LANE = {
     # The order of additions depends on the number of threads.
     "OMP_NUM_THREADS": "1",
@@ -79,11 +80,16 @@ def launch(spec: RunSpec, recipe: Recipe, *, out: Path, cache: Path, port: int) 
     """
     target = _bridge(spec, recipe, out) if spec.trainer is TrainerName.BRIDGE else _mlm(spec, recipe, out)
     preload = cache / f"preload-{spec.trainer}.json"
-    ours = ("--lane", spec.lane, "--cache", str(cache), "--preload", str(preload))
+    ours = (str(_INSIDE / "launch.py"), "--lane", spec.lane, "--cache", str(cache), "--preload", str(preload))
+    is_one_rank = recipe.ranks == 1
     return Launch(
-        launcher=(str(spec.python), str(_INSIDE / "launch.py"), *ours),
+        launcher=(str(spec.python), *(() if is_one_rank else _several_ranks(recipe.ranks, port)), *ours),
         words=(str(out), *target),
-        set_up={**_REPEATABLE, **_ONE_RANK, **(_CPU_LANE if spec.lane is Lane.CPU else {})},
+        set_up={
+            **_REPEATABLE,
+            **(_ONE_RANK if is_one_rank else {}),
+            **(_CPU_LANE if spec.lane is Lane.CPU else {}),
+        },
         env={
             "MASTER_PORT": str(port),
             "PYTHONDONTWRITEBYTECODE": "" if _may_keep_byte_code(spec.sources) else "1",
@@ -91,7 +97,14 @@ def launch(spec: RunSpec, recipe: Recipe, *, out: Path, cache: Path, port: int) 
             **spec.env,
         },
         cwd=out,
-        preload=preload if spec.lane is Lane.CPU and not spec.env else None,
+        preload=preload if spec.lane is Lane.CPU and is_one_rank and not spec.env else None,
+    )
+
+
+def _several_ranks(ranks: int, port: int) -> tuple[str, ...]:
+    return (
+        *("-m", "torch.distributed.run", "--nnodes=1", f"--nproc_per_node={ranks}"),
+        *("--master_addr=127.0.0.1", f"--master_port={port}"),
     )
 
 

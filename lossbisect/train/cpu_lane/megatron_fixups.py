@@ -4,6 +4,7 @@ Each fixup says what it is for. None of them changes a number: they supply a nam
 Transformer Engine's would be, or compile the data-set helpers aside from the source tree.
 """
 
+import copy
 import inspect
 import sys
 from collections.abc import Callable
@@ -53,6 +54,24 @@ def _supply(name: str, module: ModuleType) -> None:
         setattr(module, name, None)
 
 
+def _sequence_parallel_norm(module: ModuleType) -> None:
+    """The local norm refuses sequence parallel; all it needs is the mark that has its gradients summed over ranks."""
+    norm = module.WrappedTorchNorm
+    make = norm.__new__
+
+    def make_marked(cls: type, config: Any, *args: Any, **kwargs: Any) -> Any:
+        if not config.sequence_parallel:
+            return make(cls, config, *args, **kwargs)
+        plain = copy.copy(config)
+        plain.sequence_parallel = False
+        built = make(cls, plain, *args, **kwargs)
+        for parameter in built.parameters():
+            parameter.sequence_parallel = True
+        return built
+
+    norm.__new__ = staticmethod(make_marked)
+
+
 def _no_fp8_shards(module: ModuleType) -> None:
     """The distributed optimizer of 2025 insists on Transformer Engine for FP8 parameters; there are none here."""
     module.quantize_param_shard = lambda *args, **kwargs: None  # type: ignore[attr-defined]
@@ -83,6 +102,7 @@ def install(cache: Path) -> None:
     after_import("megatron.core.datasets.utils", partial(_compiled_helpers, cache))
     after_import("megatron.core.models.gpt.gpt_layer_specs", _local_layers)
     after_import("megatron.core.fp8_utils", _no_fp8_shards)
+    after_import("megatron.core.transformer.torch_norm", _sequence_parallel_norm)
     for name, modules in _USED_WITHOUT_IMPORT.items():
         for module in modules:
             after_import(module, partial(_supply, name))

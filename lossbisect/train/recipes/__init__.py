@@ -129,6 +129,9 @@ class Recipe:
         router_score: What turns the router's logits into scores.
         expert_bias: The router has a bias that is moved towards an even load.
         mtp_layers: Layers of multi-token prediction; 0: none.
+        tensor_parallel: Ranks that share each layer.
+        pipeline_parallel: Ranks that share the layers among them.
+        sequence_parallel: Tensor-parallel ranks also share the sequence outside attention and feed-forward layers.
     """
 
     name: str
@@ -174,6 +177,14 @@ class Recipe:
     router_score: RouterScore = RouterScore.SOFTMAX
     expert_bias: bool = False
     mtp_layers: int = 0
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
+    sequence_parallel: bool = False
+
+    @property
+    def ranks(self) -> int:
+        """Processes that a run needs."""
+        return self.tensor_parallel * self.pipeline_parallel
 
 
 def built_in_names() -> tuple[str, ...]:
@@ -249,12 +260,14 @@ def _typed(value: Any, kind: type, field: str, file: Path) -> Any:
 
 _POSITIVE = (
     "layers", "hidden_size", "attention_heads", "ffn_hidden_size", "sequence_length", "vocabulary_size", "iterations",
-    "micro_batch_size", "global_batch_size", "lr",
+    "micro_batch_size", "global_batch_size", "lr", "tensor_parallel", "pipeline_parallel",
 )  # fmt: skip
 _MULTIPLES = (
     ("hidden_size", "attention_heads"),
     ("global_batch_size", "micro_batch_size"),
     ("attention_heads", "query_groups"),
+    ("attention_heads", "tensor_parallel"),
+    ("layers", "pipeline_parallel"),
 )
 
 
