@@ -6,7 +6,7 @@ TRACEBACK = "Traceback (most recent call last):\n"
 
 
 def test_the_last_error_counts() -> None:
-    """Of two tracebacks the later one ended the run; a warning with a traceback before it did not."""
+    """Of two tracebacks the later one ended the run."""
     console = (
         f"{TRACEBACK}  File x\nImportError: optional\nlater\n{TRACEBACK}  File y\nmegatron.core.E.SomeError: why\n"
     )
@@ -14,7 +14,7 @@ def test_the_last_error_counts() -> None:
 
 
 def test_a_rank_is_named_rather_than_its_launcher() -> None:
-    """Of several ranks the failing rank's own error is told, without its prefix, not torch.distributed.run's wrapper."""
+    """Of several ranks the failing rank speaks, without its prefix, not its launcher."""
     console = (
         f"[rank1]: {TRACEBACK}[rank1]:   File x\n[rank1]: AssertionError: sequence parallel not supported\n"
         f"{TRACEBACK}  File run.py\ntorch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
