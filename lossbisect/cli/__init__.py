@@ -19,7 +19,10 @@ _COMMANDS = {
     "correlate": "Run Megatron-LM and Bridge at one commit and compare them.",
     "demo": "Bisect a made-up history of real Megatron-Core, on this machine's CPU.",
     "judge": "Judge the checked-out commit for 'git bisect run'.",
+    "parse": "Read training logs and show or convert their rows.",
+    "recipe": "List, show and render correlation recipes.",
     "run": "Train a correlation recipe at one commit.",
+    "watch": "Follow a growing log and stop at the first sure divergence.",
 }
 
 

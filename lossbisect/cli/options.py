@@ -2,14 +2,18 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lossbisect.train.defaults import DEFAULT_RECIPES, DEFAULT_TIMEOUT_S
 from lossbisect.train.types import Lane, TrainerName
 
+if TYPE_CHECKING:
+    from lossbisect.compare import Repeats
+
 __all__ = [
+    "LOG_PATH",
     "Decorator",
     "commit_option",
     "json_option",
@@ -17,13 +21,29 @@ __all__ = [
     "out_option",
     "plot_option",
     "python_option",
+    "read_repeats",
     "recipe_option",
+    "repeat_candidate_option",
+    "repeat_option",
     "repo_option",
     "timeout_option",
+    "tolerance_option",
     "trainer_option",
 ]
 
 type Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+LOG_PATH = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
+"""A log that is there."""
+
+
+def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str) -> float | None:
+    from lossbisect.compare import parse_tolerance
+
+    try:
+        return parse_tolerance(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _plot_path(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
@@ -36,6 +56,16 @@ def _plot_path(_context: click.Context, _parameter: click.Parameter, value: Path
         except ValueError as error:
             raise click.BadParameter(str(error)) from None
     return value
+
+
+def read_repeats(baseline: tuple[Path, ...], candidate: tuple[Path, ...] = ()) -> "Repeats":
+    """The logs of further runs of either side."""
+    from lossbisect.compare import Repeats
+    from lossbisect.parsers import read_log
+
+    return Repeats(
+        baseline=tuple(read_log(path) for path in baseline), candidate=tuple(read_log(path) for path in candidate)
+    )
 
 
 repo_option: Decorator = click.option(
@@ -84,6 +114,31 @@ out_option: Decorator = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="The run's own folder, new or empty.  [default: a new one in $LOSSBISECT_CACHE_DIR or the user's cache]",
+)
+repeat_option: Decorator = click.option(
+    "--repeat",
+    "repeats",
+    type=LOG_PATH,
+    multiple=True,
+    metavar="LOG",
+    help="Log of another run of the baseline's set-up, as often as there are any: they measure its noise.",
+)
+repeat_candidate_option: Decorator = click.option(
+    "--repeat-candidate",
+    "candidate_repeats",
+    type=LOG_PATH,
+    multiple=True,
+    metavar="LOG",
+    help="Log of another run of the candidate's set-up, as often as there are any.",
+)
+tolerance_option: Decorator = click.option(
+    "--tolerance",
+    default="auto",
+    show_default=True,
+    callback=_tolerance,
+    metavar="auto|exact|rtol=NUMBER",
+    help="What counts as the same: 'auto' what the repeats show, or without any what the runs' number format explains; "
+    "'exact' every digit; 'rtol=1e-5' a relative difference up to that number.",
 )
 plot_option: Decorator = click.option(
     "--plot",

@@ -1,5 +1,6 @@
 """Two logs laid over each other, iteration by iteration."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lossbisect.compare.types import AlignedCurves
@@ -11,7 +12,7 @@ from lossbisect.schema import ITERATION_COLUMNS
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["align", "is_loss", "metrics"]
+__all__ = ["align", "is_loss", "metrics", "within"]
 
 _NOT_METRICS = frozenset(column.name for column in ITERATION_COLUMNS) - {
     "lm_loss",
@@ -36,6 +37,17 @@ def metrics(log: RunLog) -> tuple[str, ...]:
     frame = log.iterations
     names = [name for name in frame.columns if name not in _NOT_METRICS and frame[name].null_count() < frame.height]
     return tuple(sorted(names, key=lambda name: (name != "lm_loss", not is_loss(name))))
+
+
+def within(log: RunLog, first: int | None, last: int | None) -> RunLog:
+    """The log with the iterations from first to last only, both inclusive; None leaves an end open."""
+    import polars as pl
+
+    if first is None and last is None:
+        return log
+    iteration = pl.col("iteration")
+    kept = (iteration >= (first or 0)) & ((iteration <= last) if last is not None else pl.lit(value=True))
+    return replace(log, iterations=log.iterations.filter(kept))
 
 
 def is_loss(metric: str) -> bool:

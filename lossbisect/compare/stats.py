@@ -69,6 +69,8 @@ def difference(curves: AlignedCurves, noise: NoiseFloor) -> Difference:
     """
     import polars as pl
 
+    if _is_equal_throughout(curves.frame["delta"]):
+        return _no_difference(curves)
     rows = classify(curves, noise)
     compared = rows.filter("is_compared")
     onset = _onset(rows)
@@ -90,6 +92,27 @@ def difference(curves: AlignedCurves, noise: NoiseFloor) -> Difference:
         shift_rel=_median(compared["relative"]),
         spikes=_iterations(before.filter("is_real")),
         doubtful_rows=rows.filter("is_doubtful").height,
+    )
+
+
+def _is_equal_throughout(delta: "pl.Series") -> bool:
+    """Whether all rows have finite, equal values; the usual case for a schedule, so worth a short cut."""
+    return delta.len() > 0 and delta.null_count() == 0 and bool((delta == 0).all())
+
+
+def _no_difference(curves: AlignedCurves) -> Difference:
+    return Difference(
+        metric=curves.metric,
+        iterations=curves.frame.height,
+        is_identical=True,
+        first_difference=None,
+        first_divergent=None,
+        largest_rel=0.0,
+        largest_at=int(curves.frame["iteration"][0]),
+        typical_rel=0.0,
+        only_baseline_missing=(),
+        only_candidate_missing=(),
+        shift_rel=0.0,
     )
 
 

@@ -5,12 +5,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from lossbisect.parsers.runlog import ConfigValue
+from lossbisect.parsers.runlog import ConfigValue, RunLog
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["AlignedCurves", "Comparison", "ConfigDifference", "Difference", "Judgement", "NoiseFloor", "Verdict"]
+__all__ = [
+    "AlignedCurves",
+    "Comparison",
+    "ConfigDifference",
+    "Diagnosis",
+    "Difference",
+    "Effect",
+    "Judgement",
+    "NoiseFloor",
+    "Repeats",
+    "RuleResult",
+    "Verdict",
+]
 
 
 class Verdict(StrEnum):
@@ -47,7 +59,7 @@ class NoiseFloor:
 
     Attributes:
         source: Where the figures come from: ``bit-exact``, ``float32 rounding``, ``bfloat16 rounding``, ``rtol``,
-            ``repeats``.
+            ``2 repeats``, ``2 repeats equal in every digit``.
         surely_noise_rel: Relative differences of a row up to this are noise.
         surely_real_rel: Relative differences of a row above this are not noise. Between the two nothing is claimed.
         grows_after: Iterations from the first compared one for which the two figures hold; beyond it they grow in
@@ -61,6 +73,91 @@ class NoiseFloor:
     surely_real_rel: float
     grows_after: int | None = None
     surely_shift_rel: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Repeats:
+    """Further runs of the very same set-up as either side: what its noise is measured on.
+
+    Attributes:
+        baseline: Repeats of the baseline.
+        candidate: Repeats of the candidate.
+    """
+
+    baseline: tuple[RunLog, ...] = ()
+    candidate: tuple[RunLog, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Number of repeats, both sides together."""
+        return len(self.baseline) + len(self.candidate)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effect:
+    """How far the candidate lies from the baseline, measured against repeats (`lossbisect.compare.effect`).
+
+    Attributes:
+        shift_rel: Median over the rows of the relative difference between the two sides' means over their runs.
+        low_rel: Lower end of the interval that holds the true median shift with probability 1 - ``alpha``.
+        high_rel: Upper end.
+        p_value: Probability of so large a shift without any difference, corrected for the windows that were tried and
+            for the number of metrics (Holm).
+        alpha: Rate of false alarms that was asked for.
+        detectable_rel: Constant shift that is found in 99 of 100 cases.
+        rows: Rows that were compared.
+        onset_low: First iteration of the interval that holds the onset with 95 %; None where there is no alarm.
+        onset: The likeliest first divergent iteration, or None.
+        onset_high: Last iteration of that interval, or None.
+    """
+
+    shift_rel: float
+    low_rel: float
+    high_rel: float
+    p_value: float
+    alpha: float
+    detectable_rel: float
+    rows: int
+    onset_low: int | None = None
+    onset: int | None = None
+    onset_high: int | None = None
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether the noise doesn't explain the shift."""
+        return self.p_value <= self.alpha
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RuleResult:
+    """What somebody else's check says of the two curves (`lossbisect.compare.presets`).
+
+    Attributes:
+        name: Name of the preset, such as ``megatron-lm``.
+        passes: Whether that check is green.
+        why: One clause: the figures it decides by.
+    """
+
+    name: str
+    passes: bool
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Diagnosis:
+    """What the shape of a difference speaks for (`lossbisect.compare.diagnose`).
+
+    Attributes:
+        shape: Stable name, such as ``backward-or-optimizer``.
+        meaning: One sentence: what most likely made it.
+        evidence: The figures that speak for it, one sentence.
+        check_next: What to look at next: settings, files of Megatron-Core, another tool.
+    """
+
+    shape: str
+    meaning: str
+    evidence: str
+    check_next: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +179,7 @@ class Difference:
         shift_rel: Median signed relative difference; None if nothing was compared.
         spikes: Iterations surely beyond the noise that return to it at once, before ``first_divergent``.
         doubtful_rows: Number of rows that aren't surely noise.
+        effect: The shift against the noise of repeats; None where no repeats measure it.
     """
 
     metric: str
@@ -98,6 +196,7 @@ class Difference:
     shift_rel: float | None = None
     spikes: tuple[int, ...] = ()
     doubtful_rows: int = 0
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,6 +234,8 @@ class Comparison:
         notes: Repairs and warnings of both logs that bear on the verdict.
         baseline: Name of that side, for people: its file.
         candidate: Name of that side.
+        rule: What the check of another project says, if it was asked for.
+        diagnoses: What the shape of the difference speaks for, the most telling first.
     """
 
     curves: AlignedCurves
@@ -145,6 +246,8 @@ class Comparison:
     notes: tuple[str, ...]
     baseline: str = "baseline"
     candidate: str = "candidate"
+    rule: RuleResult | None = None
+    diagnoses: tuple[Diagnosis, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

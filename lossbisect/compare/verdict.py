@@ -8,14 +8,25 @@ stays. All else is UNDECIDED, and the sentence says what is missing.
 from collections.abc import Sequence
 
 from lossbisect.compare.stats import ROWS_FOR_SHIFT, classify
-from lossbisect.compare.types import Comparison, ConfigDifference, Difference, Judgement, NoiseFloor, Verdict
+from lossbisect.compare.types import (
+    Comparison,
+    ConfigDifference,
+    Difference,
+    Effect,
+    Judgement,
+    NoiseFloor,
+    RuleResult,
+    Verdict,
+)
 from lossbisect.compare.wording import counted, metric_name, relative_text, value_text
 
-__all__ = ["ITERATIONS_FOR_SAME", "judge"]
+__all__ = ["COARSEST_REL", "ITERATIONS_FOR_SAME", "judge"]
 
 ITERATIONS_FOR_SAME = 3
 """Iterations that SAME must reach: with a warmup from learning rate 0 the first two losses only show the initial
 weights and the forward pass, and an error in the backward pass shows in the third."""
+COARSEST_REL = 1e-2
+"""Shift that must be found surely for SAME to mean anything: a third of what the coarsest check of others sees."""
 _DOUBTFUL_SHARE = 0.01
 """Share of rows that may lie between noise and real in a pair that is called the same."""
 
@@ -29,7 +40,11 @@ def judge(comparison: Comparison, cut_short: str | None = None) -> Judgement:
     """
     difference = comparison.difference
     verdict = Verdict.SAME
-    if difference.first_divergent is not None:
+    if comparison.rule is not None:
+        verdict, reason = _by_rule(comparison, comparison.rule)
+    elif difference.effect is not None and difference.effect.is_alarm:
+        verdict, reason = Verdict.DIVERGED, _alarm(comparison, difference.effect)
+    elif difference.first_divergent is not None:
         verdict, reason = Verdict.DIVERGED, _diverged(comparison, difference.first_divergent)
     elif difference.iterations == 0:
         verdict, reason = Verdict.UNDECIDED, _nothing_compared(comparison)
@@ -54,9 +69,12 @@ def _doubt(comparison: Comparison, cut_short: str | None) -> str | None:
     missing = (*difference.only_baseline_missing, *difference.only_candidate_missing)
     if missing:
         return f"{name} {_broken(comparison, min(missing))}, and the logs don't tell what became of it"
-    if difference.spikes:
+    if difference.effect is not None:
+        if doubt := _too_noisy(comparison, difference.effect):
+            return doubt
+    elif difference.spikes:
         return _spike(comparison, difference.spikes)
-    if difference.doubtful_rows > _DOUBTFUL_SHARE * difference.iterations:
+    elif difference.doubtful_rows > _DOUBTFUL_SHARE * difference.iterations:
         return _in_between(comparison)
     gradient = comparison.witnesses.get("grad_norm")
     if gradient is not None and gradient.first_divergent is not None:
@@ -74,6 +92,48 @@ def _doubt(comparison: Comparison, cut_short: str | None) -> str | None:
     return None
 
 
+def _by_rule(comparison: Comparison, rule: RuleResult) -> tuple[Verdict, str]:
+    """The verdict of another project's check; what it can't see is never called the same."""
+    difference = comparison.difference
+    text = f"the rule of {rule.name} {'passes' if rule.passes else 'fails'}: {rule.why}"
+    broken = (*difference.only_baseline_missing, *difference.only_candidate_missing)
+    if rule.passes and broken:
+        name = metric_name(difference.metric)
+        return Verdict.UNDECIDED, f"{text}; but {name} {_broken(comparison, min(broken))}, which it can't see"
+    return (Verdict.SAME if rule.passes else Verdict.DIVERGED), text
+
+
+def _alarm(comparison: Comparison, effect: Effect) -> str:
+    """The reason for a shift that the repeats don't explain."""
+    onset = f"from iteration {effect.onset} on"
+    if effect.onset_low != effect.onset_high:
+        onset += f" (95 %: {effect.onset_low} to {effect.onset_high})"
+    difference = comparison.difference
+    text = (
+        f"{metric_name(difference.metric)} diverges {onset}; its median shift is {_shift(effect)}, "
+        f"p = {effect.p_value:.1g} by {comparison.noise.source}"
+    )
+    if broken := (*difference.only_baseline_missing, *difference.only_candidate_missing):
+        text += f", and it {_broken(comparison, min(broken))}"
+    return text + _cause(comparison)
+
+
+def _shift(effect: Effect) -> str:
+    low, high = (relative_text(bound, is_signed=True) for bound in (effect.low_rel, effect.high_rel))
+    return f"{relative_text(effect.shift_rel, is_signed=True)} relative ({1 - effect.alpha:.0%}: {low} to {high})"
+
+
+def _too_noisy(comparison: Comparison, effect: Effect) -> str | None:
+    """Why measured noise can't tell the same from diverged; None if it can."""
+    if effect.detectable_rel <= COARSEST_REL:
+        return None
+    return (
+        f"{metric_name(comparison.difference.metric)} shows no shift beyond {comparison.noise.source} "
+        f"(p = {effect.p_value:.1g}), but they scatter so much that one below "
+        f"{relative_text(effect.detectable_rel)} relative would be missed: repeat more often or train longer"
+    )
+
+
 def _reach(comparison: Comparison) -> int:
     """Iterations from the first one that the first row stands for to the last row."""
     first, last = (comparison.curves.frame.row(index, named=True) for index in (0, -1))
@@ -85,6 +145,12 @@ def _same(comparison: Comparison) -> str:
     name, count = metric_name(difference.metric), f"{counted(difference.iterations, 'iteration')} compared"
     if difference.is_identical:
         text = f"{name} is identical in every digit, {count}"
+    elif difference.effect is not None:
+        effect = difference.effect
+        text = (
+            f"{name} is the same within {noise.source}: median shift {_shift(effect)}, p = {effect.p_value:.1g}, "
+            f"{count}; a shift of {relative_text(effect.detectable_rel)} would have been found"
+        )
     elif difference.first_difference is None:
         text = f"{name} is the same but for the last printed digit, {count}"
     else:

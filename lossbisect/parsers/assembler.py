@@ -8,15 +8,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lossbisect.parsers.events import Config, Evaluation, Event, Finish, Rows, Stage, Start, Version
+from lossbisect.parsers.events import Config, Evaluation, Event, Finish, Rows, Stage, Start, StepTime, Version
 from lossbisect.parsers.failures import worse
-from lossbisect.parsers.records import ELAPSED_COLUMN
-from lossbisect.parsers.rows import AttemptFacts, with_meaning
-from lossbisect.parsers.runlog import Attempt, ConfigValue, Failure, LossKind, Note, RunLog
+from lossbisect.parsers.records import ELAPSED_COLUMN, THROUGHPUT_COLUMN
+from lossbisect.parsers.rows import HEAD_ROWS, AttemptFacts, with_meaning
+from lossbisect.parsers.runlog import (
+    Attempt,
+    Checkpoint,
+    ConfigValue,
+    Failure,
+    LossKind,
+    Memory,
+    Note,
+    RunLog,
+    Timing,
+)
+from lossbisect.parsers.scan import Scan
+from lossbisect.parsers.step_times import with_step_times
 from lossbisect.schema import ITERATION_COLUMNS, VALIDATION_COLUMNS, conform, empty_frame
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
 __all__ = ["CONSOLE_QUANTUM_REL", "Assembler"]
 
@@ -27,7 +40,7 @@ _CHUNK_ROWS = 100_000
 _REMEMBERED_ROWS = 64
 _REMEMBERED_EVALUATIONS = 16
 _CLOCK_FELL_S = 2 * 3600.0  # more than the hour by which a clock goes back in autumn
-_WALL_CLOCK_COLUMNS = frozenset({ELAPSED_COLUMN, "throughput_per_gpu_tflops"})
+_WALL_CLOCK_COLUMNS = frozenset({ELAPSED_COLUMN, THROUGHPUT_COLUMN})
 
 
 @dataclass(slots=True)
@@ -46,6 +59,7 @@ class _State:
     config: dict[str, ConfigValue] = field(default_factory=dict)
     dumps: set[str] = field(default_factory=set)
     failure: Failure | None = None
+    first_stamps: list[str] = field(default_factory=list)
     recent: deque[tuple[Rows, int]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED_ROWS))
 
 
@@ -64,13 +78,27 @@ class Assembler:
         self._table = _Table()
         self._evaluations: list[tuple[int | None, int, str, str, float | None, int]] = []
         self._notes: list[Note] = []
+        self._checkpoints: list[Checkpoint] = []
+        self._memory: list[Memory] = []
+        self._timings: list[Timing] = []
+        self._step_times: list[StepTime] = []
         self._n_duplicates = 0
+        self._first_duplicate: int | None = None
         self._version: str | None = None
         self.has_rows = self.has_start = self.has_failure = False
 
     def note(self, line_no: int | None, kind: str, text: str) -> None:
         """Add a note."""
         self._notes.append(Note(line_no=line_no, kind=kind, text=text))
+
+    def add_scan(self, scan: Scan) -> None:
+        """Take what the next block of the file holds."""
+        for event in scan.events:
+            self.add(event)
+        self._checkpoints.extend(scan.checkpoints)
+        self._memory.extend(scan.memory)
+        self._timings.extend(scan.timings)
+        self._step_times.extend(scan.step_times)
 
     def add(self, event: Event) -> None:
         """Take the next event of the file."""
@@ -106,6 +134,7 @@ class Assembler:
         *,
         loss_kind: LossKind = LossKind.INTERVAL_MEAN,
         loss_quantum_rel: float = CONSOLE_QUANTUM_REL,
+        dialect_reason: str = "",
     ) -> RunLog:
         """The run. `add` must not be called afterwards."""
         import polars as pl
@@ -120,15 +149,17 @@ class Assembler:
                     resumed_at=state.resumed_at,
                     log_interval=_log_interval(state.config),
                     version=state.version,
+                    stamps=tuple(state.first_stamps),
                 )
                 for state in self._states
             ]
             meaning = with_meaning(frame, facts, resets_every_row=dialect != "megatron-lm")
             self._notes.extend(meaning.notes)
-            iterations = conform(meaning.frame)
+            iterations = conform(with_step_times(meaning.frame, self._step_times))
         schema = {column.name: getattr(pl, column.dtype) for column in VALIDATION_COLUMNS}
         if self._n_duplicates:
-            self.note(None, "duplicate-rows", f"{self._n_duplicates} rows that another rank printed too were left out.")
+            text = f"{self._n_duplicates} rows that another rank printed too were left out; here is the first."
+            self.note(self._first_duplicate, "duplicate-rows", text)
         for state in self._states[:-1]:
             if state.failure:
                 text = f"Attempt {state.attempt.index} ended: {state.failure.text}"
@@ -145,6 +176,10 @@ class Assembler:
             loss_quantum_rel=loss_quantum_rel,
             notes=tuple(sorted(self._notes, key=lambda note: note.line_no or 0)),
             failure=self._states[-1].failure if self._states else None,
+            checkpoints=tuple(self._checkpoints),
+            memory=tuple(self._memory),
+            timings=tuple(self._timings),
+            dialect_reason=dialect_reason,
         )
 
     def _current(self, line_no: int) -> _State:
@@ -175,7 +210,7 @@ class Assembler:
     def _add_rows(self, rows: Rows) -> None:
         """Add rows, all at once where they simply go on, as nearly all do."""
         self.has_rows = True
-        state = self._current(rows.line_nos[0])
+        state = self._current(int(rows.line_nos[0]))
         if not _goes_on(rows, state):
             for index in range(len(rows)):
                 self._add_row(rows, index)
@@ -189,9 +224,10 @@ class Assembler:
         if state.last_iteration is not None:
             if _is_duplicate(row, state):
                 self._n_duplicates += 1
+                self._first_duplicate = self._first_duplicate or int(row.line_nos[0])
                 return
             if reason := _restart_reason(row, state):
-                state = self._begin(row.line_nos[0], reason)
+                state = self._begin(int(row.line_nos[0]), reason)
         self._table.extend(row, state.attempt.index)
         _advance(state, row)
 
@@ -223,33 +259,14 @@ class _Table:
     """Columns that grow by rows of changing shape."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, list[float | None]] = {}
-        self._fixed: dict[str, list[int | str | bool]] = {}
-        self._n_rows = 0
         self._chunks: list[pl.DataFrame] = []
-        self._reset()
-
-    def _reset(self) -> None:
-        self._columns = {}
-        names = ("iteration", "attempt", "total", "stamp", "is_complete", "line_no")
-        self._fixed = {name: [] for name in names}
+        self._rows: list[tuple[Rows, int]] = []
         self._n_rows = 0
 
     def extend(self, rows: Rows, attempt: int) -> None:
         """Add rows."""
-        count = len(rows)
-        self._fixed["iteration"].extend(rows.iterations)
-        self._fixed["attempt"].extend([attempt] * count)
-        self._fixed["total"].extend(rows.totals)
-        self._fixed["stamp"].extend(rows.stamps)
-        self._fixed["is_complete"].extend([rows.is_complete] * count)
-        self._fixed["line_no"].extend(rows.line_nos)
-        for name, values in zip(rows.columns, rows.values, strict=True):
-            column = self._columns.setdefault(name, [])
-            if len(column) < self._n_rows:
-                column.extend([None] * (self._n_rows - len(column)))
-            column.extend(values)
-        self._n_rows += count
+        self._rows.append((rows, attempt))
+        self._n_rows += len(rows)
         if self._n_rows >= _CHUNK_ROWS:
             self._flush()
 
@@ -261,48 +278,69 @@ class _Table:
         return pl.concat(self._chunks, how="diagonal") if self._chunks else None
 
     def _flush(self) -> None:
+        import numpy as np
         import polars as pl
 
         if not self._n_rows:
             return
-        types = {"stamp": pl.String(), "is_complete": pl.Boolean()}
-        fixed = [pl.Series(name, values, dtype=types.get(name, pl.Int64())) for name, values in self._fixed.items()]
-        for values in self._columns.values():
-            values.extend([None] * (self._n_rows - len(values)))
-        others = [pl.Series(name, values, dtype=pl.Float64()) for name, values in self._columns.items()]
-        self._chunks.append(pl.DataFrame([*fixed, *others]))
-        self._reset()
+        columns: dict[str, NDArray[np.float64]] = {}
+        is_there: dict[str, NDArray[np.bool_]] = {}
+        start = 0
+        for rows, _ in self._rows:
+            stop = start + len(rows)
+            for name, values in zip(rows.columns, rows.values, strict=True):
+                if name not in columns:
+                    columns[name] = np.empty(self._n_rows)
+                    is_there[name] = np.zeros(self._n_rows, np.bool_)
+                columns[name][start:stop] = values
+                is_there[name][start:stop] = True
+            start = stop
+        counts = [len(rows) for rows, _ in self._rows]
+        fixed = {
+            "iteration": np.concatenate([rows.iterations for rows, _ in self._rows]),
+            "attempt": np.repeat([attempt for _, attempt in self._rows], counts),
+            "total": np.concatenate([rows.totals for rows, _ in self._rows]),
+            "is_complete": np.repeat([rows.is_complete for rows, _ in self._rows], counts),
+            "line_no": np.concatenate([rows.line_nos for rows, _ in self._rows]),
+        }
+        frame = pl.DataFrame({**fixed, **columns})
+        missing = [name for name, mask in is_there.items() if not mask.all()]
+        frame = frame.with_columns(
+            pl.when(pl.Series(is_there[name])).then(name).otherwise(None).alias(name) for name in missing
+        )
+        self._chunks.append(frame)
+        self._rows, self._n_rows = [], 0
 
 
 def _goes_on(rows: Rows, state: _State) -> bool:
     """Whether rows only add to an attempt: iterations rise, nothing else changes."""
-    iterations, stamps = rows.iterations, rows.stamps
-    last = state.last_iteration
+    iterations, totals, stamps = rows.iterations, rows.totals, rows.stamps
+    last, total = state.last_iteration, state.total
     if last is None:
-        if len(iterations) == 1:
-            return True
-        last, total = iterations[0] - 1, rows.totals[0]
-    else:
-        total = state.total
-    return (
-        all(before < after for before, after in zip([last, *iterations], iterations, strict=False))
-        and rows.totals.count(total) == len(rows.totals)
-        and all(before <= after for before, after in zip([state.stamp, *stamps], stamps, strict=False))
+        last, total = iterations[0] - 1, totals[0]
+    return bool(
+        iterations[0] > last
+        and (iterations[1:] > iterations[:-1]).all()
+        and (totals == total).all()
+        and state.stamp <= stamps[0].decode()
+        and (stamps[1:] >= stamps[:-1]).all()
     )
 
 
 def _advance(state: _State, rows: Rows) -> None:
     state.failure = None  # training went on: whatever it was, it ended nothing
     state.is_finished = False
-    state.last_iteration, state.total = rows.iterations[-1], rows.totals[-1]
-    state.stamp = rows.stamps[-1] or state.stamp
+    state.last_iteration, state.total = int(rows.iterations[-1]), int(rows.totals[-1])
+    state.stamp = rows.stamps[-1].decode() or state.stamp
+    if len(state.first_stamps) < HEAD_ROWS:
+        state.first_stamps.extend(map(bytes.decode, rows.stamps[: HEAD_ROWS - len(state.first_stamps)]))
     count = len(rows)
     state.recent.extend((rows, index) for index in range(max(0, count - _REMEMBERED_ROWS), count))
 
 
 def _restart_reason(row: Rows, state: _State) -> str:
     """Why a row can't belong to the attempt that is running, or ``""``."""
-    iteration, total, stamp = row.iterations[0], row.totals[0], row.stamps[0]
+    iteration, total, stamp = int(row.iterations[0]), int(row.totals[0]), row.stamps[0].decode()
     last = state.last_iteration or 0
     if total != state.total:
         return f"total changed from {state.total} to {total}"
@@ -336,7 +374,7 @@ def _is_same(row: Rows, others: Rows, index: int) -> bool:
     """Whether two rows of one iteration are one: all alike, or alike but for the clocks of two ranks."""
     if row.totals[0] != others.totals[index]:
         return False
-    is_other_rank = row.labels[0] != others.labels[index]
+    is_other_rank = row.label != others.label
     if not is_other_rank and row.stamps[0] != others.stamps[index]:
         return False
     ignored = _WALL_CLOCK_COLUMNS if is_other_rank else frozenset[str]()

@@ -2,34 +2,39 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from lossbisect.parsers.runlog import ConfigValue, Failure
 
-__all__ = ["Config", "Evaluation", "Event", "Finish", "Rows", "Stage", "Start", "Version"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Config", "Evaluation", "Event", "Finish", "Rows", "Stage", "Start", "StepTime", "Version", "single_row"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Rows:
-    """Training rows that follow each other with the same columns; nothing else stands between them.
+    """Training rows of one process that follow each other with the same columns; nothing else stands between them.
 
     Attributes:
         columns: Names of the columns.
-        values: One list a column, each with one value a row.
+        values: One array a column, each with one value a row.
         iterations: Number of the iteration, a row.
         totals: Number of iterations that the run was to have, a row.
-        stamps: The row's own clock, or ``""``.
-        labels: The process that printed the row, or ``""``.
+        stamps: The row's own clock in ASCII, or empty.
+        label: The process that printed the rows, or ``""``.
         line_nos: 1-based line where the row starts.
         is_complete: False if the rows were cut.
     """
 
     columns: tuple[str, ...]
-    values: list[list[float]]
-    iterations: list[int]
-    totals: list[int]
-    stamps: list[str]
-    labels: list[str]
-    line_nos: list[int]
+    values: "list[NDArray[np.float64]]"
+    iterations: "NDArray[np.int64]"
+    totals: "NDArray[np.int64]"
+    stamps: "NDArray[np.bytes_]"
+    label: str
+    line_nos: "NDArray[np.int64]"
     is_complete: bool
 
     def __len__(self) -> int:
@@ -44,10 +49,28 @@ class Rows:
             iterations=self.iterations[start:stop],
             totals=self.totals[start:stop],
             stamps=self.stamps[start:stop],
-            labels=self.labels[start:stop],
+            label=self.label,
             line_nos=self.line_nos[start:stop],
             is_complete=self.is_complete,
         )
+
+
+def single_row(
+    *, fields: dict[str, float], iteration: int, total: int, stamp: str, label: str, line_no: int, is_complete: bool
+) -> Rows:
+    """One row as `Rows`."""
+    import numpy as np
+
+    return Rows(
+        columns=tuple(fields),
+        values=[np.array([value]) for value in fields.values()],
+        iterations=np.array([iteration]),
+        totals=np.array([total]),
+        stamps=np.array([stamp.encode()]),
+        label=label,
+        line_nos=np.array([line_no]),
+        is_complete=is_complete,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,6 +136,15 @@ class Finish:
     """A clean end: all iterations done, or an exit that was asked for."""
 
     line_no: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepTime:
+    """Bridge's ``Step Time``, which another rank prints before the row that it belongs to."""
+
+    line_no: int
+    time_ms: float
+    throughput_tflops: float
 
 
 type Event = Rows | Evaluation | Start | Config | Version | Finish | Failure

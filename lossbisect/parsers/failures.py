@@ -1,13 +1,14 @@
 """What ends a run that doesn't end by itself: a table of named kinds, and the search for them."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lossbisect.parsers.prefixes import peel
 from lossbisect.parsers.runlog import Failure
 from lossbisect.parsers.source import Block, Line
 
-__all__ = ["FAILURE_KINDS", "Kind", "find_failure", "worse"]
+__all__ = ["FAILURE_KINDS", "FAILURE_NEEDLES", "Kind", "find_failure", "worse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,48 +17,49 @@ class Kind:
 
     Attributes:
         name: Stable name.
-        needles: Bytes of which every line of this kind has one; they keep the search fast.
+        needles: Text of which every line of this kind has one; it keeps the search fast.
         pattern: What such a line says.
     """
 
     name: str
-    needles: tuple[bytes, ...]
+    needles: tuple[str, ...]
     pattern: re.Pattern[str]
 
 
-def _kind(name: str, needles: tuple[bytes, ...], pattern: str) -> Kind:
+def _kind(name: str, needles: tuple[str, ...], pattern: str) -> Kind:
     return Kind(name, needles, re.compile(pattern))
 
 
+_NCCL_ERRORS = tuple(f"nccl{name}Error" for name in ("System", "Internal", "Remote", "UnhandledCuda", "InvalidUsage"))
+
 FAILURE_KINDS: tuple[Kind, ...] = (
-    _kind("cuda-oom", (b"out of memory", b"OutOfMemoryError"), r"(?:CUDA|HIP|NPU) out of memory|OutOfMemoryError:"),
-    _kind("host-oom", (b"oom",), r"oom[-_]kill"),
+    _kind("cuda-oom", ("out of memory", "OutOfMemoryError:"), r"(?:CUDA|HIP|NPU) out of memory|OutOfMemoryError:"),
+    _kind("host-oom", ("oom-kill", "oom_kill"), r"oom[-_]kill"),
     _kind(
         "nan",
-        (b"found NaN in local", b"found Inf in local", b"Unexpected result "),
+        ("found NaN in local", "found Inf in local", "Unexpected result "),
         r"Unexpected result (?:nan|inf)\b|found (?:NaN|Inf) in local",
     ),
-    _kind("rerun-state-machine", (b"Unexpected result ",), r"Unexpected result \S+ (?:on rank|\(message)"),
-    _kind("import-error", (b"ModuleNotFoundError:", b"ImportError:"), r"^\s*(?:ModuleNotFoundError|ImportError):"),
-    _kind("time-limit", (b"TIME LIMIT",), r"DUE TO TIME LIMIT"),
-    _kind("cuda-error", (b"CUDA error",), r"CUDA error:|CUDA error \d|device-side assert"),
+    _kind("rerun-state-machine", ("Unexpected result ",), r"Unexpected result \S+ (?:on rank|\(message)"),
+    _kind("import-error", ("ModuleNotFoundError:", "ImportError:"), r"^\s*(?:ModuleNotFoundError|ImportError):"),
+    _kind("time-limit", ("TIME LIMIT",), r"DUE TO TIME LIMIT"),
+    _kind("cuda-error", ("CUDA error", "device-side assert"), r"CUDA error:|CUDA error \d|device-side assert"),
     _kind(
         "nccl",
-        (b"NCCL", b"nccl"),
-        r"NCCL [Ee]rror|nccl(?:System|Internal|Remote|UnhandledCuda|InvalidUsage)Error|DistBackendError"
-        r"|Watchdog caught collective operation timeout",
+        ("NCCL error", "NCCL Error", *_NCCL_ERRORS, "DistBackendError", "Watchdog caught collective operation"),
+        rf"NCCL [Ee]rror|{'|'.join(_NCCL_ERRORS)}|DistBackendError|Watchdog caught collective operation timeout",
     ),
     _kind(
         "signal",
         (
-            b"SIG",
-            b" death signal",
-            b"Segmentation fault",
-            b"Bus error",
-            b": Killed",
-            b": Terminated",
-            b"exitcode",
-            b"CANCELLED",
+            "SIG",
+            " death signal",
+            "Segmentation fault",
+            "Bus error",
+            ": Killed",
+            ": Terminated",
+            "exitcode",
+            "CANCELLED",
         ),
         r"Segmentation fault|Bus error|Received (?:SIG[A-Z]+|\d+) death signal|Signal \d+ \(SIG[A-Z]+\)"
         r"|received SIG[A-Z]+|exitcode\s*: -\d+|task \d+: (?:Killed|Terminated)|CANCELLED AT",
@@ -65,28 +67,50 @@ FAILURE_KINDS: tuple[Kind, ...] = (
 )
 """Kinds with a name of their own, the likelier cause first; a ``traceback`` that is none of them comes last."""
 
-_TRACEBACK = b"Traceback (most recent call last):"
+_TRACEBACK = "Traceback (most recent call last):"
+FAILURE_NEEDLES = (*sorted({needle for kind in FAILURE_KINDS for needle in kind.needles}), _TRACEBACK)
+"""Text of which every line that tells a failure has one."""
+
 _EXCEPTION = re.compile(r"\s*(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::.*)?")
 _LONGEST_TRACEBACK = 400
 _LONGEST_TEXT = 500
 
 
-def find_failure(block: Block, start: int, end: int) -> Failure | None:
-    """The likeliest cause of an end within a stretch of a block: the first line of the first kind in the table."""
-    if start >= end:
-        return None
-    for kind in FAILURE_KINDS:
-        offsets = (offset for needle in kind.needles for offset in _find_all(block.data, needle, start, end))
-        for offset in sorted(offsets):
-            line = block.line_at(offset)
-            text = peel(line.text)[0]
-            if kind.pattern.search(text) and not _is_source(text):
-                return Failure(kind=kind.name, line_no=line.no, text=text.strip()[:_LONGEST_TEXT])
-    for offset in _find_all(block.data, _TRACEBACK, start, end):
+def find_failure(block: Block, offsets: Iterable[int]) -> Failure | None:
+    """The likeliest cause of an end: the first line of the first kind in the table.
+
+    Args:
+        block: The block.
+        offsets: Where a needle of failures stands, rising, in the part of the block where the run can have ended.
+    """
+    best: tuple[int, Line, str] | None = None
+    last_end = -1
+    for offset in offsets:
+        if offset < last_end:
+            continue
         line = block.line_at(offset)
-        if peel(line.text)[0].strip() == _TRACEBACK.decode():
-            return _traceback(block, line)
-    return None
+        last_end = line.end
+        text = peel(line.text)[0]
+        rank = _rank_of_line(text)
+        if rank is not None and (best is None or rank < best[0]):
+            best = rank, line, text
+            if rank == 0:
+                break
+    if best is None:
+        return None
+    rank, line, text = best
+    if rank == len(FAILURE_KINDS):
+        return _traceback(block, line)
+    return Failure(kind=FAILURE_KINDS[rank].name, line_no=line.no, text=text.strip()[:_LONGEST_TEXT])
+
+
+def _rank_of_line(text: str) -> int | None:
+    """The place in the table of what a line says."""
+    if text.strip() == _TRACEBACK:
+        return len(FAILURE_KINDS)
+    if _is_source(text):
+        return None
+    return next((rank for rank, kind in enumerate(FAILURE_KINDS) if kind.pattern.search(text)), None)
 
 
 def worse(first: Failure | None, second: Failure | None) -> Failure | None:
@@ -99,15 +123,6 @@ def worse(first: Failure | None, second: Failure | None) -> Failure | None:
 def _rank(failure: Failure) -> int:
     names = [kind.name for kind in FAILURE_KINDS]
     return names.index(failure.kind) if failure.kind in names else len(names)
-
-
-def _find_all(data: bytes, needle: bytes, start: int, end: int) -> list[int]:
-    offsets = []
-    offset = data.find(needle, start, end)
-    while offset >= 0:
-        offsets.append(offset)
-        offset = data.find(needle, offset + len(needle), end)
-    return offsets
 
 
 def _is_source(text: str) -> bool:

@@ -3,29 +3,30 @@
 from pathlib import Path
 
 from lossbisect.parsers.assembler import Assembler
+from lossbisect.parsers.needles import find_needles
+from lossbisect.parsers.pipeline import scans
 from lossbisect.parsers.runlog import RunLog
-from lossbisect.parsers.scan import scan
 from lossbisect.parsers.source import BlockReader
 
 __all__ = ["read_megatron"]
 
 _BRIDGE_SIGNS = (
-    b"megatron.bridge",
-    b"megatron/bridge",
-    b"Step Time : ",
-    b"MODEL_TFLOP",
-    b"memory (GB) | mem-",
-    b"max attention logit:",
-    b"Starting training loop at iteration ",
-    b"Deleting CUDA graphs",
+    "megatron.bridge",
+    "megatron/bridge",
+    "Step Time : ",
+    "MODEL_TFLOP",
+    "memory (GB) | mem-",
+    "max attention logit:",
+    "Starting training loop at iteration ",
+    "Deleting CUDA graphs",
 )
 _MEGATRON_SIGNS = (
-    b"megatron.core",
-    b"megatron/core",
-    b"megatron/training",
-    b"Megatron-LM",
-    b"Megatron-DeepSpeed",
-    b"No module named 'megatron",
+    "megatron.core",
+    "megatron/core",
+    "megatron/training",
+    "Megatron-LM",
+    "Megatron-DeepSpeed",
+    "No module named 'megatron",
 )
 _SIGNS_BLOCKS = 4
 
@@ -36,21 +37,27 @@ def read_megatron(reader: BlockReader, path: Path) -> RunLog | None:
     A log without a row is one if a process start, a dump of the configuration or a failure says so.
     """
     assembler = Assembler(path)
-    is_bridge = has_sign = False
-    count = 0
-    while (block := reader.read()) is not None:
-        result = scan(block)
-        if result.keep_from is not None:
-            reader.keep(result.keep_from)
-        for event in result.events:
-            assembler.add(event)
-        if count < _SIGNS_BLOCKS:
-            is_bridge = is_bridge or any(sign in block.data for sign in _BRIDGE_SIGNS)
-        if not assembler.has_rows:
-            has_sign = has_sign or is_bridge or any(sign in block.data for sign in _MEGATRON_SIGNS)
-        count += 1
+    bridge_sign, has_sign = "", False
+    for count, (block, result) in enumerate(scans(reader)):
+        assembler.add_scan(result)
+        if count < _SIGNS_BLOCKS or not assembler.has_rows:
+            signs = _signs(block.data)
+            has_sign = has_sign or bool(signs)
+            if not bridge_sign and count < _SIGNS_BLOCKS:
+                bridge_sign = next((sign for sign in _BRIDGE_SIGNS if sign in signs), "")
     if reader.was_cut:
         assembler.note(None, "cut-archive", "The compressed file ends in mid-stream: what follows is missing.")
     if not assembler.has_rows and not assembler.has_start and not (has_sign and assembler.has_failure):
         return None
-    return assembler.finish("megatron-bridge" if is_bridge else "megatron-lm")
+    if bridge_sign:
+        return assembler.finish("megatron-bridge", dialect_reason=f"it says '{bridge_sign.strip()}'")
+    what = "rows" if assembler.has_rows else "start marks and failures"
+    return assembler.finish("megatron-lm", dialect_reason=f"it has Megatron's {what} and no sign of Bridge")
+
+
+def _signs(data: bytes) -> set[str]:
+    """The signs of a dialect that a block holds."""
+    signs = (*_BRIDGE_SIGNS, *_MEGATRON_SIGNS)
+    longest = max(map(len, signs))
+    texts = {data[offset : offset + longest].decode("latin-1") for offset in find_needles(data, signs).tolist()}
+    return {sign for sign in signs if any(text.startswith(sign) for text in texts)}

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lossbisect.parsers.assembler import Assembler
-from lossbisect.parsers.events import Evaluation, Rows
+from lossbisect.parsers.events import Evaluation, single_row
 from lossbisect.parsers.records import ELAPSED_COLUMN, LOSS_COLUMN, data_column
 from lossbisect.parsers.runlog import LossKind, RunLog
 from lossbisect.parsers.source import Block, BlockReader, Line
@@ -48,7 +48,17 @@ def read_nemo(reader: BlockReader, path: Path) -> RunLog | None:
                 values: dict[str, float | None] = {LOSS_COLUMN: value}
                 assembler.add(Evaluation(line_no=line.no, iteration=last_row[0], split="validation", values=values))
             last_value = value
-            assembler.add(_rows(iteration, total, fields, line))
+            assembler.add(
+                single_row(
+                    fields=fields,
+                    iteration=iteration,
+                    total=total,
+                    stamp="",
+                    label="",
+                    line_no=line.no,
+                    is_complete=True,
+                )
+            )
             last_row = (iteration, total)
     if not assembler.has_rows:
         return None
@@ -56,7 +66,10 @@ def read_nemo(reader: BlockReader, path: Path) -> RunLog | None:
         text = "A progress bar shows few digits and leaves iterations out: a log of the trainer itself tells more."
         assembler.note(None, "progress-bar", text)
     kind = LossKind.PER_ITERATION if is_bar else LossKind.INTERVAL_MEAN
-    return assembler.finish("nemo", loss_kind=kind, loss_quantum_rel=_QUANTUM_REL)
+    printer = "progress bar" if is_bar else "'Training epoch 0, iteration 0/9 |' lines"
+    return assembler.finish(
+        "nemo", loss_kind=kind, loss_quantum_rel=_QUANTUM_REL, dialect_reason=f"it has NeMo's {printer}"
+    )
 
 
 def _lines(block: Block) -> Iterable[tuple[Line, re.Match[str], bool]]:
@@ -80,16 +93,3 @@ def _fields(text: str, separator: str, *, is_ended: bool) -> dict[str, float]:
         if name and _NUMBER.fullmatch(value):
             fields[name] = float(value) * (1000.0 if name == ELAPSED_COLUMN else 1.0)
     return fields
-
-
-def _rows(iteration: int, total: int, fields: dict[str, float], line: Line) -> Rows:
-    return Rows(
-        columns=tuple(fields),
-        values=[[value] for value in fields.values()],
-        iterations=[iteration],
-        totals=[total],
-        stamps=[""],
-        labels=[""],
-        line_nos=[line.no],
-        is_complete=True,
-    )

@@ -17,6 +17,7 @@ __all__ = [
     "LOSS_COLUMN",
     "NAN_COLUMN",
     "SKIPPED_COLUMN",
+    "THROUGHPUT_COLUMN",
     "Key",
     "Record",
     "data_column",
@@ -29,6 +30,7 @@ __all__ = [
 
 LOSS_COLUMN = "lm_loss"
 ELAPSED_COLUMN = "elapsed_time_per_iteration_ms"
+THROUGHPUT_COLUMN = "throughput_per_gpu_tflops"
 SKIPPED_COLUMN = "number_of_skipped_iterations"
 NAN_COLUMN = "number_of_nan_iterations"
 

@@ -13,7 +13,10 @@ from lossbisect.parsers.second_row import RowTime, decide, mend
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["AttemptFacts", "Meaning", "with_meaning"]
+__all__ = ["HEAD_ROWS", "AttemptFacts", "Meaning", "with_meaning"]
+
+HEAD_ROWS = 2
+"""So many of an attempt's first rows need their own clocks."""
 
 _MOST_CUT_NOTES = 20
 
@@ -28,6 +31,7 @@ class AttemptFacts:
         resumed_at: The iteration that it went on from; 0 for a fresh start, None if unknown.
         log_interval: Iterations from row to row, from the configuration; None if unknown.
         version: Megatron-Core's version, None if unknown.
+        stamps: The own clocks of its first rows, ``""`` where a row has none.
     """
 
     index: int
@@ -35,6 +39,12 @@ class AttemptFacts:
     resumed_at: int | None
     log_interval: int | None
     version: str | None
+    stamps: tuple[str, ...]
+
+    @property
+    def has_microseconds(self) -> bool:
+        """Whether its rows are stamped as core_v0.16.0 and later do."""
+        return bool(self.stamps) and "." in self.stamps[0]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,13 +59,13 @@ def with_meaning(frame: "pl.DataFrame", facts: list[AttemptFacts], *, resets_eve
     """Rows as printed to rows as meant, in the same order.
 
     Args:
-        frame: One row a record, with ``iteration``, ``attempt``, ``total``, ``stamp``, ``is_complete``, ``line_no``
+        frame: One row a record, with ``iteration``, ``attempt``, ``total``, ``is_complete``, ``line_no``
             and the printed keys as Float64.
         facts: One for each attempt.
         resets_every_row: Whether the trainer never carries the first row's sums into the second.
 
     Returns:
-        The frame without ``total`` and ``stamp`` and with ``window``.
+        The frame without ``total`` and with ``window``.
     """
     import polars as pl
 
@@ -69,8 +79,9 @@ def with_meaning(frame: "pl.DataFrame", facts: list[AttemptFacts], *, resets_eve
         frame = _mend_second_rows(frame, facts, notes)
     frame = _with_window(frame)
     frame = _with_nan(frame, notes)
+    _note_overlap(frame, notes)
     helpers = [name for name in frame.columns if name.startswith("_")]
-    return Meaning(frame=frame.drop("total", "stamp", *helpers), notes=notes)
+    return Meaning(frame=frame.drop("total", *helpers), notes=notes)
 
 
 def _mark_cut(frame: "pl.DataFrame", notes: list[Note]) -> "pl.DataFrame":
@@ -97,25 +108,37 @@ def _with_log_interval(frame: "pl.DataFrame", facts: list[AttemptFacts]) -> "pl.
     so that one is left out). So the interval divides the greatest common divisor of the iterations, and nearly always
     is that.
     """
-    import math
-
+    import numpy as np
     import polars as pl
 
-    known = {fact.index: fact.log_interval for fact in facts}
+    by_index = {fact.index: fact for fact in facts}
     intervals: dict[int, int | None] = {}
-    for (attempt,), rows in frame.select("attempt", "iteration", "stamp").group_by("attempt", maintain_order=True):
+    for (attempt,), rows in frame.select("attempt", "iteration").group_by("attempt", maintain_order=True):
         index = int(str(attempt))
-        iterations = rows["iteration"].to_list()
-        if "." in rows["stamp"][0]:
-            del iterations[0]
-        divisor = math.gcd(*iterations)
-        intervals[index] = known[index] or (divisor if len(iterations) > 1 or divisor == 1 else None)
+        iterations = rows["iteration"].to_numpy()
+        if by_index[index].has_microseconds:
+            iterations = iterations[1:]
+        divisor = int(np.gcd.reduce(iterations))
+        intervals[index] = by_index[index].log_interval or (divisor if len(iterations) > 1 or divisor == 1 else None)
     table = pl.DataFrame(
-        [(fact.index, fact.has_start, fact.resumed_at, intervals.get(fact.index)) for fact in facts],
-        schema={"attempt": pl.Int64, "_has_start": pl.Boolean, "_resumed_at": pl.Int64, "_interval": pl.Int64},
+        [
+            (
+                fact.has_start,
+                fact.has_start and fact.has_microseconds,
+                fact.resumed_at,
+                intervals.get(fact.index),
+            )
+            for fact in facts
+        ],
+        schema={
+            "_has_start": pl.Boolean,
+            "_prints_first": pl.Boolean,
+            "_resumed_at": pl.Int64,
+            "_interval": pl.Int64,
+        },
         orient="row",
     )
-    return frame.join(table, on="attempt", how="left", maintain_order="left")
+    return frame.hstack(table[frame["attempt"]])  # not a join, which would copy every column
 
 
 def _mend_second_rows(frame: "pl.DataFrame", facts: list[AttemptFacts], notes: list[Note]) -> "pl.DataFrame":
@@ -123,17 +146,18 @@ def _mend_second_rows(frame: "pl.DataFrame", facts: list[AttemptFacts], notes: l
     import polars as pl
 
     losses = [name for name in frame.columns if is_loss_column(name)]
-    versions = {fact.index: fact.version for fact in facts}
+    by_index = {fact.index: fact for fact in facts}
     mended: dict[str, dict[int, float | None]] = {}
-    heads = frame.with_row_index("_row").group_by("attempt", maintain_order=True).head(2)
+    heads = frame.with_row_index("_row").group_by("attempt", maintain_order=True).head(HEAD_ROWS)
     for _, head in heads.group_by("attempt", maintain_order=True):
-        if head.height < 2 or not head["is_complete"].all():
+        if head.height < HEAD_ROWS or not head["is_complete"].all():
             continue
         first, second = head.to_dicts()
+        fact = by_index[first["attempt"]]
         decision = decide(
-            _row_time(first),
-            _row_time(second),
-            version=versions[first["attempt"]],
+            _row_time(first, fact.stamps[0]),
+            _row_time(second, fact.stamps[1]),
+            version=fact.version,
             is_process_start=first["_has_start"] or first["iteration"] == 1 or first["attempt"] > 0,
         )
         if decision.is_mean is False:
@@ -164,11 +188,10 @@ def _with_window(frame: "pl.DataFrame") -> "pl.DataFrame":
     iteration, interval = pl.col("iteration"), pl.col("_interval")
     since_resume = iteration - pl.col("_resumed_at")
     # Since core_v0.16.0 (which prints microseconds) a process prints its first iteration alone.
-    prints_first = pl.col("stamp").str.contains(".", literal=True) & pl.col("_has_start")
     first = (
         pl.when(since_resume.is_between(1, interval.fill_null(since_resume)))
         .then(since_resume)
-        .when((iteration == 1) | (interval == 1) | prints_first)
+        .when((iteration == 1) | (interval == 1) | pl.col("_prints_first"))
         .then(1)
         .when(iteration <= interval)
         .then(iteration)
@@ -217,8 +240,28 @@ def _with_nan(frame: "pl.DataFrame", notes: list[Note]) -> "pl.DataFrame":
     )
 
 
-def _row_time(row: dict[str, object]) -> RowTime:
-    iteration, stamp, elapsed = row["iteration"], row["stamp"], row[ELAPSED_COLUMN]
+def _note_overlap(frame: "pl.DataFrame", notes: list[Note]) -> None:
+    """Say how iterations that a resume printed again differ from the first time; a run begun anew is no resume."""
+    import polars as pl
+
+    if frame["attempt"].n_unique() < 2:
+        return
+    last = pl.col("line_no") == pl.col("line_no").max().over("total", "iteration")
+    first = pl.col("iteration").min().over("attempt")
+    rows = frame.select("total", "iteration", "line_no", LOSS_COLUMN, last=last, first=first)
+    again = rows.filter("last").join(rows.filter(~pl.col("last")), on=["total", "iteration"], maintain_order="left")
+    again = again.filter(pl.col("first") > pl.col("first_right"))
+    if again.is_empty():
+        return
+    before, after = pl.col(f"{LOSS_COLUMN}_right"), pl.col(LOSS_COLUMN)
+    differs = again.filter(before.is_not_null() & after.is_not_null() & (before != after))
+    largest = differs.select(((after - before).abs() / before.abs()).fill_nan(None).max()).item()
+    how = f"differs in {differs.height}, by up to {largest:.2g} relative" if largest is not None else "is the same"
+    text = f"{again.height} rows repeat an iteration of an earlier attempt; the loss {how}. Both are kept."
+    notes.append(Note(line_no=again["line_no"][0], kind="resume-overlap", text=text))
+
+
+def _row_time(row: dict[str, object], stamp: str) -> RowTime:
+    iteration, elapsed = row["iteration"], row[ELAPSED_COLUMN]
     assert isinstance(iteration, int)
-    assert isinstance(stamp, str)
     return RowTime(iteration=iteration, stamp=stamp, elapsed_ms=elapsed if isinstance(elapsed, float) else None)

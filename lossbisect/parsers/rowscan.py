@@ -1,112 +1,146 @@
 """Training rows of a block: most by the quick way of their shape, the rest one by one."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lossbisect.parsers.events import Rows
+from lossbisect.parsers.events import Rows, single_row
 from lossbisect.parsers.layouts import Layout, Taken, learn, take
 from lossbisect.parsers.records import Record, find_records, joins, wants_more
 from lossbisect.parsers.source import Block, Line
 
 if TYPE_CHECKING:
-    import polars as pl
+    import numpy as np
+    from numpy.typing import NDArray
 
-__all__ = ["Run", "find_rows"]
+    type Offsets = NDArray[np.int64]
 
-_START = rb"iteration[ \t]+\d{1,12}[ \t]*/[ \t]*\d{1,12}[ \t]*\|"
-_HAS_START = re.compile(_START)
+__all__ = ["ROW_NEEDLES", "Run", "find_rows"]
+
+ROW_NEEDLES = ("iteration ", "iteration\t")
+"""Text of which every record has one where it starts."""
+
+_START = re.compile(rb"iteration[ \t]+\d{1,12}[ \t]*/[ \t]*\d{1,12}[ \t]*\|")
+_AFTER_NEEDLE = b" \t0123456789"
 _MOST_JOINED = 8
-_MOST_LAYOUTS = 8
+_MOST_LAYOUTS = 64
 _FEWEST_QUICK = 32
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Run:
-    """Rows of one shape that follow each other in a block, and where each starts."""
+    """Rows of one shape that follow each other in a block, and where each starts, rising."""
 
-    offsets: list[int]
+    offsets: "Offsets"
     rows: Rows
 
 
-def find_rows(block: Block, *, fewest_quick: int = _FEWEST_QUICK) -> tuple[list[Run], int]:
+def find_rows(block: Block, hits: "Offsets", *, fewest_quick: int = _FEWEST_QUICK) -> tuple[list[Run], int]:
     """Runs of rows in file order, and where the first row starts that isn't whole yet (else the block's end).
 
     Args:
         block: The block.
+        hits: Where a needle of rows stands, rising.
         fewest_quick: With fewer rows left to read, each is read by itself.
     """
+    import numpy as np
+
     runs: list[Run] = []
+    quick: list[_Quick] = []
     end = len(block.data)
-    if not _HAS_START.search(block.data):
-        return runs, end
-    lines = _candidates(block)
-    starts, position = lines["start"].to_list(), 0
-    tried: set[Layout] = set()
+    starts = _candidates(block, hits)
+    places = np.arange(len(starts))  # among all candidates
+    position = 0
     while position < len(starts):
-        found, layout, unfinished = _slow(block, starts[position])
-        position += 1
-        if unfinished is not None:
-            end = unfinished
+        start = int(starts[position])
+        if not _START.match(block.data, start):
+            position += 1
+            continue
+        line = block.line_at(start)
+        found, layout, is_whole = _slow(block, line)
+        if not is_whole:
+            end = line.start
             break
         runs.extend(found)
-        if layout and layout not in tried and len(starts) - position >= fewest_quick and len(tried) < _MOST_LAYOUTS:
-            tried.add(layout)
-            rest = lines.slice(position)
-            taken = take(layout, rest["line"])
-            runs.extend(_quick_runs(block, layout, rest.filter(taken.fits), taken))
-            lines = rest.filter(~taken.fits)
-            starts, position = lines["start"].to_list(), 0
-    runs.sort(key=lambda run: run.offsets[0])
+        position = int(np.searchsorted(starts, line.end))
+        if layout and len(starts) - position >= fewest_quick and len(quick) < _MOST_LAYOUTS:
+            starts, places, position = starts[position:], places[position:], 0
+            taken = take(layout, block, starts)
+            quick.append(_Quick(layout, taken, starts[taken.fits], places[taken.fits]))
+            starts, places = starts[~taken.fits], places[~taken.fits]
+    runs.extend(_quick_runs(block, quick))
+    runs.sort(key=lambda run: int(run.offsets[0]))
     return runs, end
 
 
-def _candidates(block: Block) -> "pl.DataFrame":
-    """Lines with a record's start: `ordinal` among these, `index` in the block, `start` as an offset, `line`."""
-    import polars as pl
+@dataclass(frozen=True, slots=True, eq=False)
+class _Quick:
+    """Rows of one shape: where they are in the block, and among all candidates."""
 
-    line = pl.Series("line", [block.data.decode()]).str.split("\n").explode()
-    ends = (line.str.len_bytes().cast(pl.Int64) + 1).cum_sum()
-    start = ends.shift(1, fill_value=0).alias("start")
-    frame = pl.DataFrame([line, start]).with_row_index("index")
-    return frame.filter(pl.col("line").str.contains(_START.decode())).with_row_index("ordinal")
-
-
-def _quick_runs(block: Block, layout: Layout, lines: "pl.DataFrame", taken: Taken) -> list[Run]:
-    """Rows that were taken, parted where another candidate stands between them."""
-    if lines.is_empty():
-        return []
-    offsets = lines["start"].to_list()
-    rows = Rows(
-        columns=layout.columns,
-        values=taken.values,
-        iterations=taken.iterations,
-        totals=taken.totals,
-        stamps=taken.stamps,
-        labels=taken.labels,
-        line_nos=list(map(block.number_of, lines["index"].to_list(), offsets)),
-        is_complete=True,
-    )
-    breaks = (lines["ordinal"].cast(int).diff() != 1).arg_true().to_list()
-    return [
-        Run(offsets=offsets[start:stop], rows=rows.part(start, stop))
-        for start, stop in pairwise([0, *breaks, len(offsets)])
-    ]
+    layout: Layout
+    taken: Taken
+    offsets: "Offsets"
+    places: "Offsets"
 
 
-def _slow(block: Block, start: int) -> tuple[list[Run], Layout | None, int | None]:
-    """A line's rows, their shape if it can come again, and the line's start if the block ends before it is whole."""
-    line = block.line_at(start)
+def _candidates(block: Block, hits: "Offsets") -> "Offsets":
+    """Those hits that a number can follow."""
+    import numpy as np
+
+    data = np.frombuffer(block.data, np.uint8)
+    hits = hits[hits + len(ROW_NEEDLES[0]) < len(data)]
+    is_followed = np.zeros(256, np.bool_)
+    is_followed[list(_AFTER_NEEDLE)] = True
+    return hits[is_followed[data[hits + len(ROW_NEEDLES[0])]]]
+
+
+def _quick_runs(block: Block, quick: list[_Quick]) -> Iterator[Run]:
+    """Rows that were taken, those of one process and columns together, parted where other candidates are between."""
+    import numpy as np
+
+    alike: dict[tuple[str, tuple[str, ...]], list[_Quick]] = {}
+    for part in quick:
+        columns = tuple(field.column for field in part.layout.fields)
+        alike.setdefault((part.layout.label, columns), []).append(part)
+    for (label, columns), parts in alike.items():
+        tables = [
+            (part.offsets, part.places, part.taken.iterations, part.taken.totals, part.taken.stamps, *part.taken.values)
+            for part in parts
+        ]
+        order = np.argsort(np.concatenate([table[0] for table in tables]), kind="stable")
+        offsets, places, iterations, totals, stamps, *values = (
+            np.concatenate(pieces)[order] for pieces in zip(*tables, strict=True)
+        )
+        if not len(offsets):
+            continue
+        rows = Rows(
+            columns=columns,
+            values=values,
+            iterations=iterations,
+            totals=totals,
+            stamps=stamps,
+            label=label,
+            line_nos=block.numbers_at(offsets),
+            is_complete=True,
+        )
+        breaks = np.flatnonzero(np.diff(places) != 1) + 1
+        for start, stop in pairwise([0, *breaks.tolist(), len(offsets)]):
+            yield Run(offsets=offsets[start:stop], rows=rows.part(start, stop))
+
+
+def _slow(block: Block, line: Line) -> tuple[list[Run], Layout | None, bool]:
+    """A line's rows, their shape if it can come again, and whether the line was whole in the block."""
     text, end = line.text, line.end
     if wants_more(text):
         text, end, is_unfinished = _join(block, line)
         if is_unfinished and not block.is_last:
-            return [], None, line.start
+            return [], None, False
     records = find_records(text, is_ended=line.is_ended)
     runs = [_single(record, line, end) for record in records]
-    layout = learn(text, records[0]) if len(records) == 1 and end == line.end else None
-    return runs, layout, None
+    layout = learn(block.data[line.start : line.end], records[0]) if len(records) == 1 and end == line.end else None
+    return runs, layout, True
 
 
 def _join(block: Block, line: Line) -> tuple[str, int, bool]:
@@ -125,14 +159,15 @@ def _join(block: Block, line: Line) -> tuple[str, int, bool]:
 
 
 def _single(record: Record, line: Line, end: int) -> Run:
-    rows = Rows(
-        columns=tuple(record.fields),
-        values=[[value] for value in record.fields.values()],
-        iterations=[record.iteration],
-        totals=[record.total],
-        stamps=[record.stamp],
-        labels=[record.label],
-        line_nos=[line.no],
+    import numpy as np
+
+    rows = single_row(
+        fields=record.fields,
+        iteration=record.iteration,
+        total=record.total,
+        stamp=record.stamp,
+        label=record.label,
+        line_no=line.no,
         is_complete=record.is_complete,
     )
-    return Run(offsets=[min(line.start + record.offset, end)], rows=rows)
+    return Run(offsets=np.array([min(line.start + record.offset, end)]), rows=rows)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Attempt", "ConfigValue", "Failure", "LossKind", "Note", "RunLog"]
+__all__ = ["Attempt", "Checkpoint", "ConfigValue", "Failure", "LossKind", "Memory", "Note", "RunLog", "Timing"]
 
 type ConfigValue = str | int | float | bool | list[ConfigValue] | None
 
@@ -69,6 +69,59 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpoint:
+    """A checkpoint of which the log tells.
+
+    Attributes:
+        line_no: 1-based line.
+        kind: ``saving`` (begun), ``saved`` (done: only now can a run go on from it) or ``loaded``.
+        iteration: Its iteration.
+        path: Its folder, ``""`` where the line doesn't say.
+    """
+
+    line_no: int
+    kind: str
+    iteration: int
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memory:
+    """One process's report of its device memory.
+
+    Attributes:
+        line_no: 1-based line.
+        rank: The process, or None in logs of 2019.
+        iteration: The iteration that it names.
+        when: ``after`` the iteration (or after its save), or ``before`` its save.
+        values: Name to value; the name ends in its unit (``allocated_mb``, ``mem_allocated_gigabytes``) or counts.
+    """
+
+    line_no: int
+    rank: int | None
+    iteration: int
+    when: str
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timing:
+    """One timer of one report: a time in ms, over the ranks.
+
+    Attributes:
+        line_no: 1-based line.
+        name: The timer.
+        min_ms: The least of the ranks, or None where only the greatest is printed.
+        max_ms: The greatest.
+    """
+
+    line_no: int
+    name: str
+    min_ms: float | None
+    max_ms: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RunLog:
     """A run as its log tells it.
 
@@ -86,6 +139,10 @@ class RunLog:
             digits of a console log); 0 where values have full precision.
         notes: What was repaired, left out or cut, in file order.
         failure: What ended the run, or None.
+        checkpoints: Saves and loads, in file order.
+        memory: Reports of memory, in file order.
+        timings: Timers, in file order; of each 8 MB of a log the first 64 reports only, as there may be millions.
+        dialect_reason: What told the dialect, as the end of a sentence.
     """
 
     path: Path
@@ -98,3 +155,7 @@ class RunLog:
     loss_quantum_rel: float
     notes: tuple[Note, ...] = field(default=())
     failure: Failure | None = None
+    checkpoints: tuple[Checkpoint, ...] = field(default=())
+    memory: tuple[Memory, ...] = field(default=())
+    timings: tuple[Timing, ...] = field(default=())
+    dialect_reason: str = ""

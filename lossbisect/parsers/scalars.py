@@ -7,17 +7,13 @@ import json
 from pathlib import Path
 
 from lossbisect.errors import ParseError
+from lossbisect.parsers.pointwise import Points
 from lossbisect.parsers.records import data_column
-from lossbisect.parsers.runlog import Attempt, LossKind, Note, RunLog
+from lossbisect.parsers.runlog import RunLog
 from lossbisect.parsers.source import Block, BlockReader
-from lossbisect.schema import VALIDATION_COLUMNS, conform, empty_frame
 
 __all__ = ["is_scalars", "read_scalars"]
 
-DIALECT = "lossbisect"
-
-_TWIN = " vs samples"  # the same numbers over consumed samples
-_RENAMED = {"batch_size": "global_batch_size"}
 _NONFINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
@@ -28,56 +24,18 @@ def is_scalars(head: str) -> bool:
 
 
 def read_scalars(reader: BlockReader, path: Path) -> RunLog:
-    """One row an iteration; of two lines with one tag and iteration the later wins.
-
-    Rows rise by iteration. ``window`` is 1: a value is the iteration's own.
+    """The run of a scalars file.
 
     Raises:
         ParseError: A line other than the last isn't such an object.
     """
-    import polars as pl
-
-    values: dict[str, dict[int, float]] = {}
-    line_nos: dict[int, int] = {}
-    notes: list[Note] = []
+    points = Points(path, "lossbisect", "its lines are objects with 'tag' and 'iteration'")
     while (block := reader.read()) is not None:
-        _add_block(block, path, values, line_nos, notes)
-    iterations = sorted({iteration for column in values.values() for iteration in column})
-    frame = pl.DataFrame(
-        {
-            "iteration": pl.Series(iterations, dtype=pl.Int64),
-            **{
-                name: pl.Series([column.get(iteration) for iteration in iterations], dtype=pl.Float64)
-                for name, column in values.items()
-            },
-        }
-    )
-    frame = frame.with_columns(
-        pl.Series("line_no", [line_nos[iteration] for iteration in iterations], dtype=pl.Int64),
-        pl.lit(0).alias("attempt"),
-        pl.lit(1).alias("window"),
-        pl.lit(True).alias("is_complete"),
-    )
-    return RunLog(
-        path=path,
-        dialect=DIALECT,
-        iterations=conform(frame),
-        validation=empty_frame(VALIDATION_COLUMNS),
-        config={},
-        attempts=(Attempt(index=0, line_no=1, reason="start of the file"),),
-        loss_kind=LossKind.PER_ITERATION,
-        loss_quantum_rel=0.0,
-        notes=tuple(notes),
-    )
+        _add_block(block, path, points)
+    return points.log()
 
 
-def _add_block(
-    block: Block,
-    path: Path,
-    values: dict[str, dict[int, float]],
-    line_nos: dict[int, int],
-    notes: list[Note],
-) -> None:
+def _add_block(block: Block, path: Path, points: Points) -> None:
     lines = block.data.split(b"\n")
     for line_no, line in enumerate(lines, start=block.line_no):
         text = line.strip()
@@ -88,18 +46,13 @@ def _add_block(
         except ValueError as error:
             if block.is_last and line_no == block.line_no + len(lines) - 1:
                 # No line end follows: the writer was killed in mid-line.
-                notes.append(Note(line_no=line_no, kind="cut-row", text="The last line was cut; it was left out."))
+                points.note(line_no, "cut-row", "The last line was cut; it was left out.")
                 return
             raise ParseError(
                 f"{path}:{line_no}: {error}. Each line must be an object like "
                 '{"tag": "lm loss", "iteration": 1, "value": 10.4}.'
             ) from None
-        if tag.endswith(_TWIN):
-            continue
-        name = data_column(tag)
-        name = _RENAMED.get(name, name)
-        values.setdefault(name, {})[iteration] = value
-        line_nos.setdefault(iteration, line_no)
+        points.add(tag, iteration, value, line_no)
 
 
 def _scalar(text: bytes) -> tuple[str, int, float]:

@@ -1,36 +1,32 @@
-r"""Bytes of a log: opened whatever the compression, handed on in blocks of whole lines.
+r"""Bytes of a log, handed on in blocks of whole lines.
 
 Nothing here knows what a log says. Lines are parted by ``\n``, ``\r\n`` or a lone ``\r`` (progress bars rewrite
 their line with it), but counted by ``\n`` only, as ``sed``, ``grep -n`` and editors count them.
 """
 
-import bz2
-import gzip
-import io
 import lzma
 import re
 import zlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lossbisect.errors import ParseError
 
-__all__ = ["BLOCK_BYTES", "Block", "BlockReader", "Line", "Stream", "clean", "open_log"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["BLOCK_BYTES", "Block", "BlockReader", "Line", "Stream", "clean"]
 
 BLOCK_BYTES = 8 << 20
 """Bytes read at a time. A reader holds about three blocks, whatever the size of the log."""
 
 _LONGEST_LINE = 64 << 20
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_PACKED: tuple[tuple[bytes, Callable[[BinaryIO], gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile]], ...] = (
-    (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
-    (b"BZh", bz2.BZ2File),
-    (b"\xfd7zXZ\x00", lzma.LZMAFile),
-)
+_NEAR_BYTES = 1 << 14
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
@@ -69,9 +65,8 @@ class Block:
         is_last: Whether the file ends with this block.
     """
 
-    __slots__ = ("_at", "_at_line", "_returns", "data", "is_last", "line_no")
-
     def __init__(self, data: bytes, *, line_no: int, is_last: bool) -> None:
+        self._printed = data
         self._returns: list[int] = []
         if b"\r" in data:
             # A carriage return parts text, but is no line of the file.
@@ -82,17 +77,45 @@ class Block:
         self.is_last = is_last
         self._at, self._at_line = 0, line_no
 
+    def carried_into(self, following: "Block", offset: int) -> "Block":
+        """The following block, made to start at an offset of this one."""
+        kept = self._printed[offset:]
+        line_no = following.line_no - kept.count(b"\n")
+        return Block(kept + following._printed, line_no=line_no, is_last=following.is_last)  # noqa: SLF001
+
+    def numbers_at(self, offsets: "NDArray[np.int64]") -> "NDArray[np.int64]":
+        """The 1-based physical line of each offset."""
+        import numpy as np
+
+        before, bits = self._line_ends
+        word, bit = offsets >> 6, (offsets & 63).astype(np.uint64)
+        within = np.bitwise_count(bits[word] & ((np.uint64(1) << bit) - np.uint64(1)))
+        numbers: NDArray[np.int64] = self.line_no + before[word] + within
+        return numbers - np.searchsorted(np.array(self._returns, np.int64), offsets)
+
+    @property
+    def next_line_no(self) -> int:
+        """The 1-based physical line of what follows the block."""
+        return self.line_no + int(self._line_ends[0][-1]) - len(self._returns)
+
     def number_at(self, offset: int) -> int:
         """The 1-based physical line of an offset; cheap where offsets are asked for in rising order."""
-        if offset < self._at:
-            self._at, self._at_line = 0, self.line_no
+        import numpy as np
+
+        if not 0 <= offset - self._at < _NEAR_BYTES:
+            return int(self.numbers_at(np.array([offset]))[0])
         self._at_line += self.data.count(b"\n", self._at, offset)
         self._at = offset
         return self._at_line - bisect_left(self._returns, offset)
 
-    def number_of(self, index: int, start: int) -> int:
-        """The 1-based physical line of the block's line with an index (from 0) and a start."""
-        return self.line_no + index - (bisect_left(self._returns, start) if self._returns else 0)
+    @cached_property
+    def _line_ends(self) -> "tuple[NDArray[np.int64], NDArray[np.uint64]]":
+        """Line feeds before every 64 bytes, and those among them as bits."""
+        import numpy as np
+
+        bits = np.packbits(np.frombuffer(self.data, np.uint8) == ord("\n"), bitorder="little")
+        words = np.pad(bits, (0, 8 + -len(bits) % 8)).view("<u8")
+        return np.cumsum(np.bitwise_count(words), dtype=np.int64) - np.bitwise_count(words), words
 
     def line_at(self, offset: int) -> Line:
         """The line that holds an offset."""
@@ -124,43 +147,8 @@ def clean(data: bytes) -> bytes:
     return data if data.isascii() else data.decode("utf-8", "replace").encode()
 
 
-@contextmanager
-def open_log(path: Path) -> Iterator[Stream]:
-    """A context with the log's plain bytes, unpacked if its first bytes say gzip, bzip2 or xz, whatever its name says.
-
-    Raises:
-        ParseError: The path is missing, a directory, not readable or empty.
-    """
-    try:
-        raw = path.open("rb")
-    except FileNotFoundError:
-        raise ParseError(f"{path}: no such file. Check the path.") from None
-    except IsADirectoryError:
-        raise ParseError(f"{path}: is a directory, not a log. Name the file that holds the training rows.") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ParseError(f"{path}: can't be read: {reason}. Check the path and its permissions.") from None
-    with raw:
-        try:
-            head = raw.peek(6)[:6]
-        except OSError as error:
-            raise ParseError(f"{path}: can't be read: {error.strerror or error}. Check the file.") from None
-        if not head:
-            raise ParseError(f"{path}: is empty. Did the run write its log elsewhere?")
-        if head.startswith(_UTF16_MARKS):
-            # PowerShell's `>` writes UTF-16.
-            yield io.BytesIO(raw.read().decode("utf-16", "replace").encode("utf-8", "replace"))
-            return
-        for magic, unpack in _PACKED:
-            if head.startswith(magic):
-                with unpack(raw) as stream:
-                    yield stream
-                return
-        yield raw
-
-
 class BlockReader:
-    """Hands out blocks, each starting where the last one's reader stopped.
+    """Hands out a log's blocks.
 
     Attributes:
         was_cut: Whether a compressed log ended in mid-stream.
@@ -172,13 +160,12 @@ class BlockReader:
         self._block_bytes = block_bytes
         self._rest = b""
         self._line_no = 1
-        self._is_done = False
+        self._is_at_end = self._is_done = False
         self.was_cut = False
-        self._last = b""
 
     def head(self) -> str:
         """The first kilobyte or so, decoded; it stays to be read."""
-        if not self._rest:
+        if not self._rest and not self._is_at_end:
             self._rest = self._read()
         return self._rest[:1024].decode("utf-8", "replace")
 
@@ -186,28 +173,25 @@ class BlockReader:
         """The next block, or None after the last one."""
         if self._is_done:
             return None
-        parts = [self._rest]
-        while True:
+        parts: list[bytes | memoryview] = [self._rest]
+        n_bytes = len(self._rest)
+        self._rest = b""
+        while not self._is_at_end:
             part = self._read()
-            parts.append(part)
-            if not part or b"\n" in part or sum(map(len, parts)) > _LONGEST_LINE:
+            n_bytes += len(part)
+            cut = 0 if self._is_at_end else part.rfind(b"\n") + 1
+            if cut == 0 and n_bytes > _LONGEST_LINE:
+                cut = len(part)
+            if cut:
+                self._rest = part[cut:]
+                parts.append(memoryview(part)[:cut])
                 break
-        data = b"".join(parts)
-        if part:
-            cut = data.rfind(b"\n") + 1 or len(data)
-            data, self._rest = data[:cut], data[cut:]
+            parts.append(part)
         else:
-            self._is_done, self._rest = True, b""
-        self._last = clean(data)
-        block = Block(self._last, line_no=self._line_no, is_last=self._is_done)
-        self._line_no += data.count(b"\n")
+            self._is_done = True
+        block = Block(clean(b"".join(parts)), line_no=self._line_no, is_last=self._is_done)
+        self._line_no = block.next_line_no
         return block
-
-    def keep(self, offset: int) -> None:
-        """Start the next block at an offset of the last one: what stands there needs lines that aren't read yet."""
-        kept = self._last[offset:]
-        self._line_no -= kept.count(b"\n")
-        self._rest = kept + self._rest
 
     def _read(self) -> bytes:
         parts: list[bytes] = []
@@ -221,4 +205,5 @@ class BlockReader:
             self.was_cut = True
         except (OSError, lzma.LZMAError, zlib.error) as error:
             raise ParseError(f"{self._path}: can't be read: {error}. Is the file damaged?") from None
+        self._is_at_end = missing > 0
         return b"".join(parts)

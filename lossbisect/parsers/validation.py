@@ -7,8 +7,8 @@ from lossbisect.schema import column_name
 
 __all__ = ["EVALUATION_NEEDLES", "find_evaluations"]
 
-EVALUATION_NEEDLES = (b" loss at ", b"validation results at ")
-"""Bytes of which every evaluation line has one."""
+EVALUATION_NEEDLES = ("loss at ", "validation results at ")
+"""Text of which every evaluation line has one."""
 
 _START = re.compile(r"validation(?:-(?P<name>[^|\n]{1,80}?))? (?:loss|results) at (?P<where>[^|]{1,120}?)\s*\|")
 _ITERATION = re.compile(r"iteration (\d{1,12})\b", re.ASCII)

@@ -29,6 +29,8 @@ def render_json(judgement: Judgement) -> str:
         "witnesses": {name: asdict(difference) for name, difference in comparison.witnesses.items()},
         "config": [asdict(item) for item in comparison.config],
         "notes": list(comparison.notes),
+        "rule": asdict(comparison.rule) if comparison.rule else None,
+        "diagnoses": [asdict(item) for item in comparison.diagnoses],
         "rows": _rows(comparison),
     }
     return json.dumps(_without_nan(report), indent=2, allow_nan=False, ensure_ascii=False)

@@ -11,6 +11,7 @@ _ALL_ROWS = 12
 _ROWS_BEFORE = 2
 _ROWS_AFTER = 5
 _MOST_SETTINGS = 10
+_MOST_DIAGNOSES = 3
 _MOST_NOTES = 12
 
 
@@ -26,6 +27,7 @@ def render_text(judgement: Judgement) -> str:
                 ["noise floor", _noise(comparison)],
             ]
         ),
+        _diagnoses(comparison),
         _iterations(comparison),
         _witnesses(comparison),
         _settings(comparison),
@@ -36,8 +38,16 @@ def render_text(judgement: Judgement) -> str:
 
 def _noise(comparison: Comparison) -> str:
     noise = comparison.noise
+    if comparison.rule is not None:
+        return f"the rule of {comparison.rule.name}; the marks below are by {noise.source}"
+    effect = comparison.difference.effect
+    if effect is not None:
+        spread = f"rows differ by up to {relative_text(noise.surely_noise_rel)} relative"
+        return f"{noise.source}: {spread}, a shift of {relative_text(effect.detectable_rel)} is found"
     if noise.source == "bit-exact":
         return "none: every printed digit must agree"
+    if noise.surely_real_rel == 0:
+        return f"{noise.source}: every printed digit must agree"
     if noise.surely_noise_rel == noise.surely_real_rel:
         return f"{noise.source}: relative differences up to {relative_text(noise.surely_noise_rel)} are the same"
     grows = f" (growing after {noise.grows_after} iterations)" if noise.grows_after else ""
@@ -97,6 +107,14 @@ def _mark(row: dict[str, object]) -> str:
     return "equal" if row["delta"] == 0 else "equal but for the last digit"
 
 
+def _diagnoses(comparison: Comparison) -> str:
+    lines = [
+        f"  {item.meaning}\n    evidence: {item.evidence}\n    check next: {item.check_next}"
+        for item in comparison.diagnoses[:_MOST_DIAGNOSES]
+    ]
+    return "what its shape speaks for\n" + "\n".join(lines) if lines else ""
+
+
 def _witnesses(comparison: Comparison) -> str:
     lines = [
         [metric_name(name), _witness(difference, name, comparison)] for name, difference in comparison.witnesses.items()
@@ -105,6 +123,9 @@ def _witnesses(comparison: Comparison) -> str:
 
 
 def _witness(difference: Difference, name: str, comparison: Comparison) -> str:
+    if difference.effect is not None and difference.first_divergent is None:
+        effect = difference.effect
+        return f"median shift {relative_text(effect.shift_rel, is_signed=True)} relative, p = {effect.p_value:.1g}"
     if difference.first_divergent is not None:
         largest = f", by up to {relative_text(difference.largest_rel or 0)} relative" if difference.largest_rel else ""
         return f"differs from iteration {difference.first_divergent} on{largest}"

@@ -100,7 +100,9 @@ def test_other_metric(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((MEGATRON,), "Missing argument 'CANDIDATE'"),
+        ((MEGATRON,), "Missing argument 'CANDIDATE...'"),
+        ((MEGATRON, ADAM_EPS, "--tolerance", "exact", "--repeat", MEGATRON), "give one of the two"),
+        ((MEGATRON, ADAM_EPS, BRIDGE, "--json"), "take one candidate"),
         ((MEGATRON, "no-such.log"), "'no-such.log' does not exist"),
         ((MEGATRON, str(REAL)), "is a directory"),
         ((MEGATRON, ADAM_EPS, "--tolerance", "1e-5"), "is none of auto, exact, rtol=NUMBER"),
@@ -157,3 +159,40 @@ def test_help_shows_an_example_and_the_exit_codes(run: Run) -> None:
     assert "Example: lossbisect compare megatron-lm.log bridge.log" in out
     assert "3 undecided" in out
     assert "[default: auto]" in " ".join(out.split())
+
+
+def test_repeats_are_the_noise_source(run: Run) -> None:
+    """A repeat that is equal in every digit makes the last one count."""
+    code, out, _ = run(MEGATRON, BRIDGE, "--repeat", MEGATRON)
+    assert code == 1
+    assert "1 repeat equal in every digit" in out
+
+
+@pytest.mark.parametrize(("rule", "code"), [("megatron-lm", 0), ("bridge", 0), ("torchtitan", 1)])
+def test_rule_of_another_project_says_what_ci_would_have_said(run: Run, rule: str, code: int) -> None:
+    """Another epsilon of Adam passes two of the three."""
+    assert run(MEGATRON, ADAM_EPS, "--tolerance", rule)[0] == code
+
+
+def test_several_candidates_make_a_table_with_the_worst_code(run: Run) -> None:
+    """One line each, and the reasons below."""
+    code, out, _ = run(MEGATRON, BRIDGE, ADAM_EPS)
+    lines = out.splitlines()
+    assert code == 1
+    assert [line.split()[1] for line in lines[3:5]] == ["SAME", "DIVERGED"]
+    assert "gradient-or-optimizer" in lines[4]
+
+
+def test_from_and_to_cut_the_comparison(run: Run) -> None:
+    """Both ends count."""
+    code, out, _ = run(MEGATRON, ADAM_EPS, "--from", "4", "--to", "6")
+    assert code == 1
+    assert "differs from iteration 4 on, the first one compared" in out
+    assert " 7  " not in out
+
+
+def test_shape_is_told(run: Run) -> None:
+    """With its evidence and what to check next."""
+    out = run(MEGATRON, ADAM_EPS)[1]
+    assert "what its shape speaks for" in out
+    assert "check next: adam_eps" in out

@@ -96,3 +96,23 @@ def test_every_real_log_is_the_same_as_itself(logs: dict[str, RunLog]) -> None:
     """Also to the last digit."""
     for log in logs.values():
         assert compare_logs(log, log, tolerance=0).verdict is Verdict.SAME
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "shape", "cause"),
+    [
+        (MEGATRON, f"{MEGATRON}-adam-eps-1e-5", "gradient-or-optimizer", "adam_eps"),
+        (BRIDGE, f"{MEGATRON}-adam-eps-1e-5", "gradient-or-optimizer", "adam_eps"),
+        (MEGATRON, "mlm-main-2026-08-tp2", "differs-at-1", "tensor_model_parallel_size"),
+        (BRIDGE, "mlm-main-2026-08-tp2", "differs-at-1", "tensor_model_parallel_size"),
+        (BRIDGE, f"{BRIDGE}-dropout-crash-after-last-iteration", "not-comparable", "hidden_dropout"),
+        (MEGATRON, f"{BRIDGE}-dropout-crash-after-last-iteration", "not-comparable", "hidden_dropout"),
+    ],
+)
+def test_every_break_is_named_with_its_cause(
+    logs: dict[str, RunLog], baseline: str, candidate: str, shape: str, cause: str
+) -> None:
+    """By the shape of its curve and by the settings."""
+    judgement = compare_logs(logs[baseline], logs[candidate])
+    assert shape in [item.shape for item in judgement.comparison.diagnoses]
+    assert judgement.comparison.config[0].field == cause

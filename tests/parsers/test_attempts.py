@@ -67,6 +67,16 @@ def test_restart_at_a_start_mark_keeps_both_rows(read: Reader) -> None:
     assert [(a.line_no, a.reason) for a in log.attempts] == [(1, "start mark"), (5, "start mark")]
 
 
+def test_overlap_of_a_resume_is_noted(read: Reader) -> None:
+    """How many rows a resume printed again, and how far their losses are from the first time."""
+    log = read(START, row(1), row(2), row(3), START, row(2), row(3, "2.600000E+00"), row(4))
+    (note,) = log.notes
+    assert (note.kind, note.line_no) == ("resume-overlap", 6)
+    assert note.text.startswith(
+        "2 rows repeat an iteration of an earlier attempt; the loss differs in 1, by up to 0.04"
+    )
+
+
 def test_resume_without_overlap_is_an_attempt(read: Reader) -> None:
     """A start mark splits even where the iterations simply go on."""
     log = read(START, row(1), row(2), START, row(3))

@@ -106,7 +106,7 @@ def test_failure_of_an_earlier_attempt_is_a_note(tmp_path: Path) -> None:
     assert log.failure is None
     assert [(note.kind, note.line_no) for note in log.notes] == [("attempt-cuda-oom", 3)]
     log = read(tmp_path, ROW.format(1), ROW.format(2), FAILURES[0][1], ROW.format(2).replace("2.5", "2.6"))
-    assert [(note.kind, note.line_no) for note in log.notes] == [("attempt-cuda-oom", 3)]
+    assert [(note.kind, note.line_no) for note in log.notes] == [("attempt-cuda-oom", 3), ("resume-overlap", 4)]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 
 from lossbisect.errors import ParseError, UnknownFormatError
 from lossbisect.parsers import read_log
-from lossbisect.parsers.source import Block, BlockReader, clean, open_log
+from lossbisect.parsers.files import open_log
+from lossbisect.parsers.source import Block, BlockReader, clean
 
 ROW = (
     " iteration {i:8d}/     100 | consumed samples: {i:12d} | elapsed time per iteration (ms): 5.0 |"
@@ -93,17 +94,16 @@ def test_colours_are_stripped() -> None:
     assert clean(b"\x1b[1;36mrow\x1b[0m\x1b]0;title\x07!\n\x1b]0;title\n") == b"row!\n0;title\n"
 
 
-def test_reader_hands_out_what_was_kept(tmp_path: Path) -> None:
+def test_block_is_carried_into_the_next(tmp_path: Path) -> None:
     """Text that a block could not finish comes again at the start of the next one, under its line numbers."""
     path = tmp_path / "x"
     path.write_bytes(b"one\r\ntwo\rtwo\r\nthree\r\n")
-    with open_log(path) as stream:
+    with open_log([path]) as stream:
         reader = BlockReader(stream, path, block_bytes=8)
-        first = reader.read()
+        first, second = reader.read(), reader.read()
         assert first is not None
-        assert first.data == b"one\n"
-        reader.keep(0)
-        second = reader.read()
         assert second is not None
-        assert second.data.startswith(b"one\ntwo\ntwo\n")
-        assert [line.no for line in second.lines_from(0)][:3] == [1, 2, 2]
+        assert first.data == b"one\n"
+        carried = first.carried_into(second, 0)
+        assert carried.data.startswith(b"one\ntwo\ntwo\n")
+        assert [line.no for line in carried.lines_from(0)][:3] == [1, 2, 2]

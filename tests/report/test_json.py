@@ -52,5 +52,7 @@ def test_all_parts_of_the_evidence_are_there() -> None:
         "witnesses",
         "config",
         "notes",
+        "rule",
+        "diagnoses",
         "rows",
     ]

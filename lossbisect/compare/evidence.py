@@ -1,0 +1,106 @@
+"""The figures that a diagnosis reads: aligned values, how they differ, and what both logs say of themselves."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import NamedTuple
+
+from lossbisect.compare.types import AlignedCurves, ConfigDifference, Difference, NoiseFloor
+from lossbisect.parsers.runlog import ConfigValue
+
+__all__ = ["Evidence", "Pair", "constant_ratio", "pairs_of", "spread"]
+
+
+class Pair(NamedTuple):
+    """Both sides' values at one iteration; None where a side logged none."""
+
+    iteration: int
+    baseline: float | None
+    candidate: float | None
+    quantum: float = 0.0
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the two can be compared."""
+        ours, theirs = self.baseline, self.candidate
+        return ours is not None and theirs is not None and math.isfinite(ours) and math.isfinite(theirs)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """All that a diagnosis looks at.
+
+    Attributes:
+        metric: The judged metric.
+        noise: Its noise floor.
+        pairs: Aligned values by metric, ascending.
+        differences: How each metric differs; the judged one and the witnesses.
+        config: Settings that differ, most telling first.
+        settings: What the baseline trains with, by neutral name.
+        resumes: Iterations that either side prints first after a restart.
+        last: Last iteration of the baseline and of the candidate.
+        failures: What ended either side, as clauses; empty if nothing did.
+        repaired: Iterations whose value was worked out from two printed ones.
+        columns: Pairs of columns that training follows: ``learning_rate``, ``consumed_samples``,
+            ``number_of_skipped_iterations``.
+    """
+
+    metric: str
+    noise: NoiseFloor
+    pairs: Mapping[str, Sequence[Pair]]
+    differences: Mapping[str, Difference]
+    config: tuple[ConfigDifference, ...] = ()
+    settings: Mapping[str, ConfigValue] = field(default_factory=dict)
+    resumes: tuple[int, ...] = ()
+    last: tuple[int, int] = (0, 0)
+    failures: tuple[str, ...] = ()
+    repaired: frozenset[int] = frozenset()
+    columns: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> Difference:
+        """How the judged metric differs."""
+        return self.differences[self.metric]
+
+    @property
+    def onset(self) -> int | None:
+        """First divergent iteration of the judged metric."""
+        return self.loss.first_divergent
+
+    @property
+    def finite(self) -> list[Pair]:
+        """The judged metric's pairs that can be compared."""
+        return [pair for pair in self.pairs[self.metric] if pair.is_finite]
+
+    def fields(self, *names: str) -> list[ConfigDifference]:
+        """The settings of these names that differ."""
+        return [item for item in self.config if item.field in names]
+
+
+def pairs_of(curves: AlignedCurves) -> list[Pair]:
+    """The rows of an alignment."""
+    return [Pair(*row) for row in curves.frame.select("iteration", "baseline", "candidate", "quantum").iter_rows()]
+
+
+def constant_ratio(pairs: Sequence[Pair], tolerance: float) -> float | None:
+    """The candidate's values as a constant times the baseline's; None if they aren't, within that relative tolerance.
+
+    What the printed digits leave open is allowed for.
+    """
+    kept = [pair for pair in pairs if pair.is_finite and pair.baseline and pair.candidate]
+    if len(kept) < 3:
+        return None
+    ratio = median(pair.candidate / pair.baseline for pair in kept if pair.candidate and pair.baseline)
+    off = sum(
+        abs((pair.candidate or 0) - ratio * (pair.baseline or 0))
+        > tolerance * abs(ratio * (pair.baseline or 0)) + (1 + abs(ratio)) * pair.quantum
+        for pair in kept
+    )
+    return ratio if off <= len(kept) // 10 else None
+
+
+def spread(values: Sequence[float]) -> float:
+    """Median absolute deviation from the median."""
+    middle = median(values)
+    return median(abs(value - middle) for value in values)
