@@ -1,9 +1,8 @@
 """The answer of a bisection as text, JSON, a Markdown report to paste into an issue, and a picture."""
 
 import json
-import math
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from lossbisect.bisect.state import step_to_json
 from lossbisect.bisect.types import BisectStep, CommitInfo
 from lossbisect.compare.wording import counted, metric_name, relative_text
 from lossbisect.errors import LossbisectError
+from lossbisect.report.json import without_nan
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -82,7 +82,7 @@ def bisect_json(result: BisectResult) -> str:
         "directory": str(result.directory),
         "command": _again_command(result),
     }
-    return json.dumps(_finite(report), indent=2, allow_nan=False)
+    return json.dumps(without_nan(report), indent=2, allow_nan=False)
 
 
 def bisect_markdown(result: BisectResult) -> str:
@@ -327,17 +327,6 @@ def _culprit_json(culprit: Culprit) -> dict[str, object]:
         "merged": [_commit_json(commit) for commit in culprit.merged],
         "is_harmless": culprit.is_harmless,
     }
-
-
-def _finite(value: object) -> object:
-    """The same with null for numbers that JSON doesn't have."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
 
 
 def _number(value: float | None) -> str:

@@ -2,12 +2,13 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from lossbisect.compare.stats import classify
 from lossbisect.compare.types import Comparison, Judgement
 
-__all__ = ["SCHEMA_VERSION", "render_json"]
+__all__ = ["SCHEMA_VERSION", "render_json", "without_nan"]
 
 SCHEMA_VERSION = 1
 """Raised when a key goes or changes its meaning; new keys don't raise it."""
@@ -33,7 +34,7 @@ def render_json(judgement: Judgement) -> str:
         "diagnoses": [asdict(item) for item in comparison.diagnoses],
         "rows": _rows(comparison),
     }
-    return json.dumps(_without_nan(report), indent=2, allow_nan=False, ensure_ascii=False)
+    return json.dumps(without_nan(report), indent=2, allow_nan=False, ensure_ascii=False)
 
 
 def _rows(comparison: Comparison) -> list[dict[str, object]]:
@@ -52,11 +53,12 @@ def _rows(comparison: Comparison) -> list[dict[str, object]]:
     return classify(comparison.curves, comparison.noise).select(columns).to_dicts()
 
 
-def _without_nan(value: object) -> object:
+def without_nan(value: object) -> object:
+    """The same plain values with null for numbers that JSON doesn't have."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, Mapping):
+        return {key: without_nan(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
+        return [without_nan(item) for item in value]
     return value
