@@ -12,6 +12,8 @@ STAMPS := .make
 UV = $(shell command -v uv || echo $(STAMPS)/uv/bin/uv)
 INSTALL = $(UV) pip install --quiet --python $(BIN)/python
 export UV_PYTHON_DOWNLOADS := never
+# Without byte code every start would compile its libraries anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test setup train dev lint types pytest help
 .DEFAULT_GOAL := help
