@@ -96,7 +96,8 @@ class Watch:
             since = curves.frame.filter(curves.frame["iteration"] >= onset).height
             if is_broken or floor.surely_real_rel == 0 or since >= _ROWS_FOR_SURE:
                 values = f"{value_text(row['baseline'])} vs {value_text(row['candidate'])}"
-                return f"{metric_name(self._metric)} diverges from iteration {onset} on ({values}), beyond {floor.source}"
+                name = metric_name(self._metric)
+                return f"{name} diverges from iteration {onset} on ({values}), beyond {floor.source}"
         return self._shifted(curves)
 
     def _shifted(self, curves: AlignedCurves) -> str | None:
