@@ -54,6 +54,11 @@ class WarmParent:
         """It can still fork runs."""
         return self._process.poll() is None
 
+    @property
+    def asked(self) -> int:
+        """Runs that were asked of it so far."""
+        return len(self._answers)
+
     def start(self, argv: list[str], *, env: Mapping[str, str], cwd: Path, console: Path) -> tuple[int, int | None]:
         """Fork a run that writes its output into the FIFO ``console``.
 
@@ -128,6 +133,11 @@ class WarmParents:
                 parent = WarmParent([*how.launcher, "--warm"], how.set_up, how.preload.with_suffix(".log"))
                 self._parents[how.launcher] = parent
             return parent if parent is not None and parent.is_alive else None
+
+    @property
+    def forked(self) -> int:
+        """Runs that were asked of a warm parent so far."""
+        return sum(parent.asked for parent in self._parents.values())
 
     def close(self) -> None:
         """End them all."""

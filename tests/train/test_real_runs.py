@@ -17,6 +17,11 @@ pytestmark = pytest.mark.real
 PYTHON = Path(sys.executable)
 
 
+@pytest.fixture(autouse=True)
+def cache() -> None:
+    """Keep the cache of the whole file: one of each test's own would make every run a cold one."""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder and a cache for all runs of this file."""
@@ -45,6 +50,7 @@ def test_a_warm_run_is_the_cold_one_bit_for_bit(bridge: RunRecord, folder: Path)
     parents = WarmParents()
     try:
         again = [_run(TrainerName.BRIDGE, folder / f"warm-{number}", parents) for number in range(2)]
+        assert parents.forked == 2
     finally:
         parents.close()
 
