@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lossbisect.bisect.commits import SUBMODULE
+from lossbisect.bisect.codebase import SUBMODULE
 from lossbisect.demo import make_history
 
 LOSSBISECT = [sys.executable, "-m", "lossbisect"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from lossbisect.bisect.commits import open_codebase
+from lossbisect.bisect.codebase import open_codebase
 from lossbisect.bisect.judging import CurveVerdict, curve, judge_curves
 from lossbisect.bisect.sources import checked_out
 from lossbisect.bisect.types import CommitVerdict

@@ -1,82 +1,87 @@
-"""Runs commits on this machine: our own tree of each repository, then the trainer."""
+"""Runs commits: trees of our own for each run, and then an executor."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from lossbisect.bisect.commits import CodeBase
+from lossbisect.bisect.codebase import CodeBase
+from lossbisect.bisect.trees import TreePool
 from lossbisect.bisect.types import BisectPlan
-from lossbisect.bisect.worktree import BRIDGE_UNREAD, MCORE_UNREAD, WorkTree
 from lossbisect.errors import GitError
 from lossbisect.parsers.runlog import RunLog
-from lossbisect.train import read_run, run_recipe
+from lossbisect.train import read_run
+from lossbisect.train.executors import Executor, LocalExecutor
 from lossbisect.train.types import Outcome, RunRecord, RunSpec, Sources
-from lossbisect.train.warm import WarmParents
 
-__all__ = ["LocalRunner"]
+__all__ = ["CommitRunner"]
 
 
-class LocalRunner:
-    """Megatron-Core moves from commit to commit, Bridge stays where it is. Trees are made on the first run."""
+class CommitRunner:
+    """Megatron-Core moves from commit to commit, Bridge stays where it is.
 
-    def __init__(self, code: CodeBase, plan: BisectPlan, trees: Path) -> None:
-        """Use the user's repositories as sources, and ``trees`` as the folder for our own trees."""
-        self._code = code
+    `run` may be called from several threads; as many runs go on at once as the executor has slots.
+    """
+
+    def __init__(self, code: CodeBase, plan: BisectPlan, trees: Path, executor: Executor | None = None) -> None:
+        """Use the user's repositories as sources, and ``trees`` as the folder for our own trees.
+
+        Args:
+            code: The user's checkout.
+            plan: What each run is asked to do.
+            trees: Folder for the trees; they are made when they are first needed.
+            executor: What runs them, closed with the runner; None: this machine, one at a time.
+        """
         self._plan = plan
-        self._folder = trees
-        self._mcore: WorkTree | None = None
-        self._bridge: WorkTree | None = None
-        self._warm = WarmParents()
+        self._trees = TreePool(code, trees, bridge_commit=plan.bridge_commit)
+        self._executor = executor or LocalExecutor()
+
+    @property
+    def slots(self) -> int:
+        """How many runs can go on at once."""
+        return self._executor.slots
 
     def run(self, commit: str, out: Path, on_line: Callable[[str], None]) -> RunRecord:
-        """Check the commit out and train; a commit that can't be checked out is a void run."""
-        spec = self._spec(commit)
-        try:
-            self._check_out(commit)
-        except GitError as error:
-            out.mkdir(parents=True)
-            return RunRecord(
-                spec=spec,
-                out=out,
-                argv=(),
-                outcome=Outcome.VOID,
-                reason=f"it can't be checked out: {error}",
-                exit_code=None,
-                duration_s=0.0,
-                provenance=None,
-            )
-        return run_recipe(spec, out, on_line=on_line, warm=self._warm)
+        """Check the commit out and train; a commit that can't be checked out is a void run.
+
+        Raises:
+            RunCancelledError: `cancel` was called.
+        """
+        with self._trees.lend() as pair:
+            try:
+                sources = pair.checkout(commit)
+            except GitError as error:
+                out.mkdir(parents=True)
+                return RunRecord(
+                    spec=self._spec(pair.sources(commit)),
+                    out=out,
+                    argv=(),
+                    outcome=Outcome.VOID,
+                    reason=f"it can't be checked out: {error}",
+                    exit_code=None,
+                    duration_s=0.0,
+                    provenance=None,
+                )
+            return self._executor.run(self._spec(sources), out, on_line=on_line)
 
     def read(self, record: RunRecord) -> RunLog:
         """The run's curves, as it recorded them."""
         return read_run(record)
 
-    def close(self) -> None:
-        """Delete the trees; runs and journal stay."""
-        self._warm.close()
-        for tree in (self._mcore, self._bridge):
-            if tree is not None:
-                tree.remove()
+    def cancel(self) -> None:
+        """End the runs that go on, from any thread; their `run` raises `RunCancelledError`."""
+        self._executor.cancel()
 
-    def _spec(self, commit: str) -> RunSpec:
+    def close(self) -> None:
+        """End what still runs and delete the trees; runs and journal stay."""
+        self._executor.close()
+        self._trees.close()
+
+    def _spec(self, sources: Sources) -> RunSpec:
         plan = self._plan
         return RunSpec(
-            sources=Sources(
-                mcore=self._folder / "mcore",
-                bridge=self._folder / "bridge" if plan.bridge_commit else None,
-                mcore_commit=commit,
-                bridge_commit=plan.bridge_commit,
-                is_ours=True,
-            ),
+            sources=sources,
             recipe=plan.recipe,
             trainer=plan.trainer,
             lane=plan.lane,
             python=plan.python,
             timeout_s=plan.timeout_s,
         )
-
-    def _check_out(self, commit: str) -> None:
-        self._mcore = self._mcore or WorkTree(self._code.mcore, self._folder / "mcore", leave_out=MCORE_UNREAD)
-        self._mcore.checkout(commit)
-        if self._plan.bridge_commit and self._code.bridge is not None:
-            self._bridge = self._bridge or WorkTree(self._code.bridge, self._folder / "bridge", leave_out=BRIDGE_UNREAD)
-            self._bridge.checkout(self._plan.bridge_commit)

@@ -7,17 +7,11 @@ from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 
-from lossbisect.bisect.commits import (
-    CodeBase,
-    changed_files,
-    commit_range,
-    github_name,
-    merged_commits,
-    open_codebase,
-    resolve,
-)
+from lossbisect.bisect.codebase import CodeBase, open_codebase
+from lossbisect.bisect.commits import changed_files, commit_range, github_name, merged_commits
 from lossbisect.bisect.culprit import Answer, BisectResult, Culprit, Finding, harmless_files, result_of
 from lossbisect.bisect.driver import Event, EventKind, Runner, drive
+from lossbisect.bisect.names import resolve
 from lossbisect.bisect.runner import LocalRunner
 from lossbisect.bisect.state import Journal, find_bisect, work_root
 from lossbisect.bisect.types import BisectPlan, BisectStep, CommitRange, Role

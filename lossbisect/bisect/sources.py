@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lossbisect.bisect.commits import SUBMODULE, CodeBase, open_codebase, resolve
-from lossbisect.bisect.worktree import BRIDGE_UNREAD, MCORE_UNREAD, WorkTree
+from lossbisect.bisect.codebase import SUBMODULE, CodeBase, open_codebase
+from lossbisect.bisect.names import resolve
+from lossbisect.bisect.trees import TreePair
 from lossbisect.errors import GitError
 from lossbisect.train.types import Sources
 
@@ -46,19 +47,8 @@ def sources_of(repo: Path | None, commit: str | None, trees: Path) -> Iterator[S
             # A changed tree is run as it is: the result speaks of these files, not of a commit.
             yield Sources(mcore=here.mcore, bridge=here.bridge)
             return
-        sha = resolve(code, commit)
-        made: list[WorkTree] = []
+        pair = TreePair(code, trees, bridge_commit=code.bridge_commit)
         try:
-            mcore = WorkTree(code.mcore, trees / "mcore", leave_out=MCORE_UNREAD)
-            made.append(mcore)
-            mcore.checkout(sha)
-            if code.bridge is None or code.bridge_commit is None:
-                yield Sources(mcore=mcore.path, mcore_commit=sha, is_ours=True)
-                return
-            bridge = WorkTree(code.bridge, trees / "bridge", leave_out=BRIDGE_UNREAD)
-            made.append(bridge)
-            bridge.checkout(code.bridge_commit)
-            yield Sources(mcore=mcore.path, bridge=bridge.path, mcore_commit=sha, bridge_commit=code.bridge_commit)
+            yield pair.checkout(resolve(code, commit))
         finally:
-            for tree in made:
-                tree.remove()
+            pair.remove()

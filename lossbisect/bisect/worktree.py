@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lossbisect.bisect.commits import ask
+from lossbisect.bisect.repository import ask
 from lossbisect.errors import GitError
 
 if TYPE_CHECKING:

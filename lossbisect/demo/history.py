@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from lossbisect.bisect.commits import SUBMODULE
+from lossbisect.bisect.codebase import SUBMODULE
 from lossbisect.demo.edits import BREAKS, HARMLESS, IMPORT_ERROR, IMPORT_REPAIR, Edit, EditKind
 from lossbisect.errors import TrainerError
 

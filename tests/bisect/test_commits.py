@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lossbisect.bisect.commits import (
-    changed_files,
-    commit_info,
-    commit_range,
-    github_name,
-    merged_commits,
-    open_codebase,
-    resolve,
-)
+from lossbisect.bisect.codebase import open_codebase
+from lossbisect.bisect.commits import changed_files, commit_info, commit_range, github_name, merged_commits
+from lossbisect.bisect.names import resolve
 from lossbisect.errors import GitError
 from tests.bisect.support import commit, git, make_bridge, make_megatron_lm, snapshot
 

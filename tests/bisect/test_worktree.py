@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lossbisect.bisect.commits import open_codebase
+from lossbisect.bisect.codebase import open_codebase
 from lossbisect.bisect.worktree import WorkTree
 from lossbisect.errors import GitError
 from tests.bisect.support import commit, git, make_bridge, make_megatron_lm, snapshot

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lossbisect.bisect.commits import SUBMODULE
+from lossbisect.bisect.codebase import SUBMODULE
 from lossbisect.demo import DemoHistory, make_history
 from lossbisect.demo.edits import BREAKS, IMPORT_ERROR
 from lossbisect.errors import TrainerError
