@@ -12,7 +12,7 @@ from lossbisect.errors import GitError
 if TYPE_CHECKING:
     from git import Repo
 
-__all__ = ["changed_files", "commit_info", "commit_range", "github_name", "merged_commits"]
+__all__ = ["changed_files", "changes_between", "commit_info", "commit_range", "github_name", "merged_commits"]
 
 _FIELDS = ("%H", "%P", "%an", "%ae", "%aI", "%s", "%b")
 _STATUS = {"A": "added", "M": "modified", "D": "deleted", "R": "renamed", "C": "copied", "T": "type changed"}
@@ -138,4 +138,25 @@ def _off_the_line(good: str, line: tuple[CommitInfo, ...]) -> str:
     return (
         f"{good[:10]} is not on the first-parent line of {line[-1].short}: it came in with the merge {line[0].short}, "
         "which also brings in what the other side of the merge holds."
+    )
+
+
+def changes_between(repo: "Repo", commits: CommitRange) -> tuple[tuple[FileChange, ...] | None, ...]:
+    """What each commit of a range changed against the one before it; None where that isn't its first parent.
+
+    A renamed file is one that went and one that came. The whole range is one reading of git.
+    """
+    words = ask(
+        repo, "log", "-z", "--first-parent", "--diff-merges=first-parent", "--name-status", "--no-renames",
+        "--format=tformat:%x01%H", f"{commits.good.sha}..{commits.bad.sha}",
+    )  # fmt: skip
+    changes: dict[str, list[FileChange]] = {}
+    for part in words.split("\x01")[1:]:
+        sha, *rest = (word.lstrip("\n") for word in part.split("\0") if word.strip("\n"))
+        pairs = zip(rest[::2], rest[1::2], strict=True)
+        changes[sha] = [FileChange(path=path, status=_STATUS.get(status[0], status)) for status, path in pairs]
+    before = (commits.good, *commits.commits)
+    return tuple(
+        tuple(changes[commit.sha]) if commit.parents[:1] == (parent.sha,) and commit.sha in changes else None
+        for parent, commit in zip(before, commits.commits, strict=False)
     )
