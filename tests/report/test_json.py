@@ -52,6 +52,8 @@ def test_all_parts_of_the_evidence_are_there() -> None:
         "witnesses",
         "config",
         "notes",
+        "ends",
+        "performance",
         "rule",
         "diagnoses",
         "rows",

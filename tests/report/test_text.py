@@ -3,7 +3,9 @@
 import math
 
 from lossbisect.compare import compare_logs
+from lossbisect.report.many import render_table
 from lossbisect.report.text import render_text
+from tests.browser.made import evil_pair
 from tests.compare.logs import FLOAT32, make_log
 
 
@@ -43,3 +45,11 @@ def test_no_line_ends_in_a_blank() -> None:
     """The text can be pasted."""
     text = render_text(compare_logs(make_log([5.0] * 3), make_log([5.0] * 3)))
     assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_text_of_logs_commands_no_terminal() -> None:
+    """Colours, titles and turned reading directions in settings, notes, names and columns are not passed on."""
+    judgement = evil_pair()
+    for text in (render_text(judgement), render_table([judgement, judgement])):
+        assert "<img src=x" in text
+        assert all(char.isprintable() or char == "\n" for char in text)
