@@ -9,8 +9,10 @@ PYTHON ?= python3.12
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .make
+ASSETS := lossbisect/report/html/assets
 UV = $(shell command -v uv || echo $(STAMPS)/uv/bin/uv)
 INSTALL = $(UV) pip install --quiet --python $(BIN)/python
+APT = DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends
 export UV_PYTHON_DOWNLOADS := never
 # Without byte code every start would compile its libraries anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -33,7 +35,7 @@ lint: dev
 types: dev
 	$(BIN)/mypy
 
-pytest: dev train
+pytest: dev train browser slurm
 	$(BIN)/python -m pytest
 
 setup: $(STAMPS)/base
@@ -59,6 +61,31 @@ $(STAMPS)/train: requirements/train.txt $(STAMPS)/base
 $(STAMPS)/dev: requirements/dev.txt $(STAMPS)/base
 	$(INSTALL) --no-deps -r requirements/dev.txt
 	@touch $@
+
+# Chromium, in which the report pages are tested. Only root on a Debian can install it here; elsewhere its tests say that
+# they are left out. LOSSBISECT_CHROMIUM names another one.
+.PHONY: browser
+browser:
+	@command -v chromium >/dev/null || [ -n "$(LOSSBISECT_CHROMIUM)" ] \
+	    || { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && echo "Installing Chromium for the tests of the pages" \
+	        && { $(APT) install chromium || { $(APT) update && $(APT) install chromium; }; }; } \
+	    || echo "No Chromium: the tests of the report pages will be skipped"
+
+# Slurm, a cluster of one node that the tests of the executors start for themselves. As with Chromium.
+.PHONY: slurm
+slurm:
+	@PATH="$$PATH:/usr/sbin"; command -v slurmctld >/dev/null && command -v munged >/dev/null \
+	    || { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && echo "Installing Slurm for the tests of the executors" \
+	        && { $(APT) install slurm-wlm munge || { $(APT) update && $(APT) install slurm-wlm munge; }; } >/dev/null; } \
+	    || echo "No Slurm: the tests that need one will be skipped"
+
+# uPlot, which draws the curves of the report pages: make charts VERSION=1.6.33
+.PHONY: charts
+charts:
+	rm -rf $(STAMPS)/uplot && mkdir -p $(STAMPS)/uplot
+	cd $(STAMPS)/uplot && npm pack --silent uplot@$(VERSION) && tar xzf uplot-*.tgz
+	cp $(STAMPS)/uplot/package/dist/uPlot.iife.min.js $(STAMPS)/uplot/package/dist/uPlot.min.css $(ASSETS)
+	cp $(STAMPS)/uplot/package/LICENSE $(ASSETS)/uPlot.LICENSE
 
 # The pinned requirement files, resolved together so that they fit into one environment.
 .PHONY: pins

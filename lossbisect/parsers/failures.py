@@ -1,72 +1,17 @@
-"""What ends a run that doesn't end by itself: a table of named kinds, and the search for them."""
+"""What ends a run that doesn't end by itself: the search for the kinds of `failure_kinds`."""
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from lossbisect.parsers.failure_kinds import FAILURE_KINDS, Kind
 from lossbisect.parsers.prefixes import peel
 from lossbisect.parsers.runlog import Failure
 from lossbisect.parsers.source import Block, Line
 
-__all__ = ["FAILURE_KINDS", "FAILURE_NEEDLES", "Kind", "find_failure", "worse"]
+__all__ = ["FAILURE_NEEDLES", "find_failure", "kind_of", "worse"]
 
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One way to fail.
-
-    Attributes:
-        name: Stable name.
-        needles: Text of which every line of this kind has one; it keeps the search fast.
-        pattern: What such a line says.
-    """
-
-    name: str
-    needles: tuple[str, ...]
-    pattern: re.Pattern[str]
-
-
-def _kind(name: str, needles: tuple[str, ...], pattern: str) -> Kind:
-    return Kind(name, needles, re.compile(pattern))
-
-
-_NCCL_ERRORS = tuple(f"nccl{name}Error" for name in ("System", "Internal", "Remote", "UnhandledCuda", "InvalidUsage"))
-
-FAILURE_KINDS: tuple[Kind, ...] = (
-    _kind("cuda-oom", ("out of memory", "OutOfMemoryError:"), r"(?:CUDA|HIP|NPU) out of memory|OutOfMemoryError:"),
-    _kind("host-oom", ("oom-kill", "oom_kill"), r"oom[-_]kill"),
-    _kind(
-        "nan",
-        ("found NaN in local", "found Inf in local", "Unexpected result "),
-        r"Unexpected result (?:nan|inf)\b|found (?:NaN|Inf) in local",
-    ),
-    _kind("rerun-state-machine", ("Unexpected result ",), r"Unexpected result \S+ (?:on rank|\(message)"),
-    _kind("import-error", ("ModuleNotFoundError:", "ImportError:"), r"^\s*(?:ModuleNotFoundError|ImportError):"),
-    _kind("time-limit", ("TIME LIMIT",), r"DUE TO TIME LIMIT"),
-    _kind("cuda-error", ("CUDA error", "device-side assert"), r"CUDA error:|CUDA error \d|device-side assert"),
-    _kind(
-        "nccl",
-        ("NCCL error", "NCCL Error", *_NCCL_ERRORS, "DistBackendError", "Watchdog caught collective operation"),
-        rf"NCCL [Ee]rror|{'|'.join(_NCCL_ERRORS)}|DistBackendError|Watchdog caught collective operation timeout",
-    ),
-    _kind(
-        "signal",
-        (
-            "SIG",
-            " death signal",
-            "Segmentation fault",
-            "Bus error",
-            ": Killed",
-            ": Terminated",
-            "exitcode",
-            "CANCELLED",
-        ),
-        r"Segmentation fault|Bus error|Received (?:SIG[A-Z]+|\d+) death signal|Signal \d+ \(SIG[A-Z]+\)"
-        r"|received SIG[A-Z]+|exitcode\s*: -\d+|task \d+: (?:Killed|Terminated)|CANCELLED AT",
-    ),
-)
-"""Kinds with a name of their own, the likelier cause first; a ``traceback`` that is none of them comes last."""
-
+_WARNING = re.compile(r"\s*\[W(?:\d{3,4})? ")
+"""How torch begins a warning; at the end of a good run it warns of connections that others have closed."""
 _TRACEBACK = "Traceback (most recent call last):"
 FAILURE_NEEDLES = (*sorted({needle for kind in FAILURE_KINDS for needle in kind.needles}), _TRACEBACK)
 """Text of which every line that tells a failure has one."""
@@ -104,13 +49,19 @@ def find_failure(block: Block, offsets: Iterable[int]) -> Failure | None:
     return Failure(kind=FAILURE_KINDS[rank].name, line_no=line.no, text=text.strip()[:_LONGEST_TEXT])
 
 
+def kind_of(text: str) -> Kind | None:
+    """The kind that a line without its prefix tells; None for one that tells none, only names one, or only warns."""
+    if _is_source(text) or _WARNING.match(text):
+        return None
+    return next((kind for kind in FAILURE_KINDS if kind.pattern.search(text)), None)
+
+
 def _rank_of_line(text: str) -> int | None:
     """The place in the table of what a line says."""
     if text.strip() == _TRACEBACK:
         return len(FAILURE_KINDS)
-    if _is_source(text):
-        return None
-    return next((rank for rank, kind in enumerate(FAILURE_KINDS) if kind.pattern.search(text)), None)
+    kind = kind_of(text)
+    return None if kind is None else FAILURE_KINDS.index(kind)
 
 
 def worse(first: Failure | None, second: Failure | None) -> Failure | None:

@@ -3,22 +3,37 @@
 import hashlib
 import os
 import secrets
-import signal
 import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from lossbisect.errors import TrainerError
-from lossbisect.train.process import run_process
+from lossbisect.redact import redact_folder, redact_words
+from lossbisect.train.failure import Cause, failure_of
+from lossbisect.train.last_will import LastWill
+from lossbisect.train.process import CutShort, run_process
 from lossbisect.train.provenance import mismatch, read_provenance
 from lossbisect.train.recipes import Recipe, load_recipe
-from lossbisect.train.trainers import launch
+from lossbisect.train.trainers import Launch, launch
 from lossbisect.train.types import Outcome, RunRecord, RunSpec
 from lossbisect.train.warm import WarmParents
 
-__all__ = ["cache_directory", "fresh_directory", "new_run_directory", "run_recipe"]
+__all__ = [
+    "CUT_SHORT",
+    "Ending",
+    "Prepared",
+    "cache_directory",
+    "conclude",
+    "ending_of",
+    "fresh_directory",
+    "new_run_directory",
+    "prepare",
+    "run_recipe",
+]
 
 
 def cache_directory() -> Path:
@@ -41,20 +56,65 @@ def new_run_directory() -> Path:
     return cache_directory() / "runs" / stamp
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """A run that can be started.
+
+    Attributes:
+        spec: What to run.
+        recipe: The spec's recipe.
+        out: The run's own directory, there and empty.
+        how: How to start the trainer.
+    """
+
+    spec: RunSpec
+    recipe: Recipe
+    out: Path
+    how: Launch
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    """How a run's process or job ended.
+
+    Attributes:
+        exit_code: Its exit code, negative for a signal; None if it has none.
+        reason: Why it ended without an exit code of its own, in one sentence; None: the exit code says it.
+        outcome: What that means.
+        cause: What is to blame for it; None: the console says it.
+    """
+
+    exit_code: int | None
+    reason: str | None = None
+    outcome: Outcome = Outcome.FAILED
+    cause: Cause | None = None
+
+
+CUT_SHORT = Ending(exit_code=None, reason="ended on purpose before its time", outcome=Outcome.CUT)
+
+
 def run_recipe(
     spec: RunSpec,
     out: Path,
     *,
     on_line: Callable[[str], None] | None = None,
     warm: WarmParents | None = None,
+    stop: threading.Event | None = None,
+    will: LastWill | None = None,
+    variables: Mapping[str, str] | None = None,
+    should_stop: Callable[[], bool] | None = None,
 ) -> RunRecord:
-    """Run the spec's recipe once, and wait for it.
+    """Run the spec's recipe once on this machine, and wait for it.
 
     Args:
         spec: What to run.
         out: The run's own directory; made here, and must not exist or be empty: nothing is ever resumed.
         on_line: Called with each console line as it's printed, in another thread.
         warm: Where warm parents are kept between runs; None: every run starts by itself.
+        stop: Once set, from any thread, the run is ended.
+        will: Where the run is noted, so that it is ended even if this process is killed.
+        variables: Environment of this run that isn't part of what was asked, such as its GPUs.
+        should_stop: Asked a few times a second; once it says yes the run is ended, and its outcome is ``cut short``.
 
     Returns:
         How it ended. A trainer that fails, hangs or imports other code than asked for is no exception.
@@ -62,27 +122,71 @@ def run_recipe(
     Raises:
         TrainerError: The run couldn't even be started.
         RecipeError: There is no such recipe.
+        RunCancelledError: ``stop`` was set.
+    """
+    ready = prepare(spec, out, port=_free_port())
+    how = replace(ready.how, env={**ready.how.env, **(variables or {})})
+    parent = warm.of(how) if warm else None
+    started_s = time.monotonic()
+    try:
+        exit_code = run_process(
+            how, spec.timeout_s, ready.out / "console.log", on_line, parent, stop=stop, will=will,
+            should_stop=should_stop,
+        )  # fmt: skip
+    except CutShort:
+        return conclude(ready, CUT_SHORT, time.monotonic() - started_s)
+    return conclude(ready, ending_of(exit_code, spec.timeout_s), time.monotonic() - started_s)
+
+
+def prepare(spec: RunSpec, out: Path, *, port: int) -> Prepared:
+    """A run ready to be started, with its directory made.
+
+    Args:
+        spec: What to run.
+        out: The run's own directory; made here, and must not exist or be empty.
+        port: A port that is free where it will run, for torch.distributed's rendezvous.
+
+    Raises:
+        TrainerError: The directory isn't empty, or the trainer lacks what it needs.
+        RecipeError: There is no such recipe.
     """
     recipe = load_recipe(spec.recipe)
     out = fresh_directory(out)
-    how = launch(spec, recipe, out=out, cache=_interpreter_cache(spec.python), port=_free_port())
-    started_s = time.monotonic()
-    exit_code = run_process(how, spec.timeout_s, out / "console.log", on_line, warm.of(how) if warm else None)
-    duration_s = time.monotonic() - started_s
-    with (out / "console.log").open(encoding="utf-8", errors="replace") as lines:
-        provenance = read_provenance(lines)
+    how = launch(spec, recipe, out=out, cache=_interpreter_cache(spec.python), port=port)
+    return Prepared(spec=spec, recipe=recipe, out=out, how=how)
+
+
+def ending_of(exit_code: int | None, timeout_s: float) -> Ending:
+    """The ending that an exit code tells; None is a run that was killed for taking too long."""
     if exit_code is None:
-        outcome, reason = Outcome.TIMED_OUT, f"still running after {spec.timeout_s:g} s, killed"
-    elif exit_code != 0:
-        outcome, reason = Outcome.FAILED, _failure(exit_code, out / "console.log")
+        reason = f"still running after {timeout_s:g} s, killed"
+        return Ending(exit_code=None, reason=reason, outcome=Outcome.TIMED_OUT, cause=Cause.UNKNOWN)
+    return Ending(exit_code=exit_code)
+
+
+def conclude(ready: Prepared, ending: Ending, duration_s: float) -> RunRecord:
+    """What came of a run: finished only with exit code 0, every iteration, and proof of the code that was asked for."""
+    out = ready.out
+    redact_folder(out, {**os.environ, **ready.how.env})
+    provenance = None
+    if (out / "console.log").exists():
+        with (out / "console.log").open(encoding="utf-8", errors="replace") as lines:
+            provenance = read_provenance(lines)
+    cause = None
+    if ending.reason is not None:
+        outcome, reason = ending.outcome, ending.reason
+        cause = None if outcome is Outcome.CUT else ending.cause or Cause.UNKNOWN
+    elif ending.exit_code != 0:
+        failure = failure_of(out / "console.log", ending.exit_code)
+        outcome, reason, cause = Outcome.FAILED, failure.text, failure.cause
     else:
-        outcome, reason = _judge_ending(recipe, out)
-    void = mismatch(spec, provenance)
-    if outcome is Outcome.FINISHED and void:
+        outcome, reason = _judge_ending(ready.recipe, out)
+    void = mismatch(ready.spec, provenance)
+    if outcome in (Outcome.FINISHED, Outcome.CUT) and void:
         outcome, reason = Outcome.VOID, void
     return RunRecord(
-        spec=spec, out=out, argv=how.argv, outcome=outcome, reason=reason, exit_code=exit_code, duration_s=duration_s,
-        provenance=provenance,
+        spec=ready.spec, out=out, argv=redact_words(ready.how.argv), outcome=outcome, reason=reason,
+        exit_code=ending.exit_code, duration_s=duration_s, provenance=provenance, cause=cause,
     )  # fmt: skip
 
 
@@ -106,16 +210,6 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _failure(exit_code: int, console: Path) -> str:
-    """The error line that ended the run, or the signal, or the bare exit code."""
-    if exit_code < 0:
-        return f"killed by {signal.Signals(-exit_code).name}"
-    from lossbisect.train.failure import last_error
-
-    error = last_error(console.read_text(encoding="utf-8", errors="replace"))
-    return error or f"exit code {exit_code}, without a Python error"
 
 
 def _judge_ending(recipe: Recipe, out: Path) -> tuple[Outcome, str]:
