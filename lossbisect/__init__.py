@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lossbisect.bisect import BisectResult, bisect_range, resume_bisect
-    from lossbisect.compare import compare_logs
+    from lossbisect.compare import Group, Repeats, compare_groups, compare_logs, stored_noise
     from lossbisect.compare.types import Comparison, Judgement, Verdict
     from lossbisect.errors import LossbisectError
     from lossbisect.parsers import read_log
@@ -17,14 +17,18 @@ if TYPE_CHECKING:
 __all__ = [
     "BisectResult",
     "Comparison",
+    "Group",
     "Judgement",
     "LossbisectError",
+    "Repeats",
     "RunLog",
     "Verdict",
     "bisect_range",
+    "compare_groups",
     "compare_logs",
     "read_log",
     "resume_bisect",
+    "stored_noise",
 ]
 __version__ = "0.1.0"
 
@@ -34,7 +38,11 @@ _HOME = {
     "Judgement": "lossbisect.compare.types",
     "LossbisectError": "lossbisect.errors",
     "bisect_range": "lossbisect.bisect",
+    "compare_groups": "lossbisect.compare",
     "compare_logs": "lossbisect.compare",
+    "Group": "lossbisect.compare",
+    "Repeats": "lossbisect.compare.types",
+    "stored_noise": "lossbisect.compare",
     "RunLog": "lossbisect.parsers.runlog",
     "Verdict": "lossbisect.compare.types",
     "read_log": "lossbisect.parsers",

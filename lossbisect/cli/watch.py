@@ -8,20 +8,18 @@ from pathlib import Path
 
 import click
 
-from lossbisect.cli.options import LOG_PATH, repeat_option, tolerance_option
+from lossbisect.cli.follow import GrowingLog
+from lossbisect.cli.log_options import LOG_PATH, repeat_option, tolerance_option
 from lossbisect.compare.watching import Watch
-from lossbisect.errors import LossbisectError, ParseError
+from lossbisect.errors import LossbisectError
 from lossbisect.parsers.runlog import RunLog
 
 __all__ = ["command"]
 
-_END_MARKS = (b"[after training is done]", b"[exiting program")
-_TAIL_BYTES = 65_536
-
 
 @click.command(
-    epilog="Exit codes: 0 the end was reached without a sure divergence, 1 diverged, 3 the run failed or never wrote a "
-    "row, 2 wrong usage or a failure of lossbisect itself.",
+    epilog="Exit codes: 0 the end was reached without a sure divergence, 1 diverged, 3 the run failed, stalled or "
+    "never wrote a row, 2 wrong usage or a failure of lossbisect itself.",
 )
 @click.argument("run", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--baseline", required=True, type=LOG_PATH, metavar="LOG", help="Log to trust.")
@@ -77,24 +75,24 @@ def command(
     trusted = read_log(baseline)
     watch = Watch(trusted, metric=metric, tolerance=tolerance, repeats=tuple(read_log(path) for path in repeats))
     last = until_iteration or _last_iteration(trusted)
-    changed, stamp, seen = time.monotonic(), None, 0
-    log: RunLog | None = None
+    growing = GrowingLog(run)
+    changed, seen = time.monotonic(), 0
     while True:
-        now = _stamp(run)
-        if now != stamp:
-            stamp, changed = now, time.monotonic()
-            log = _read(run) or log
-            if log is not None:
-                news = watch.update(log)
+        if growing.look():
+            changed = time.monotonic()
+            if growing.log is not None:
+                news = watch.update(growing.log)
                 seen = max(seen, news.last)
                 for line in news.lines:
                     click.echo(line)
                 if news.alarm is not None:
                     return _diverged(news.alarm, on_divergence)
-        if seen >= last or _has_ended(run):
-            return _ended(log, seen, "the run has ended" if seen < last else f"iteration {seen} is reached")
+        if seen >= last:
+            return _reached(growing.log, seen)
+        if growing.has_ended:
+            return _ended(growing.log, seen, "the run has ended")
         if time.monotonic() - changed >= idle_timeout:
-            return _ended(log, seen, f"the log hasn't changed for {idle_timeout:g} s")
+            return _stalled(growing.log, seen, last, idle_timeout)
         time.sleep(interval)
 
 
@@ -108,6 +106,13 @@ def _diverged(reason: str, on_divergence: str | None) -> int:
     return 1
 
 
+def _reached(log: RunLog | None, seen: int) -> int:
+    """All rows that were asked for are there; what failed after them, such as a last save, changes none of them."""
+    failed = "" if log is None or log.failure is None else f" (then it failed: {log.failure.kind}: {log.failure.text})"
+    click.echo(f"No sure divergence up to iteration {seen}: iteration {seen} is reached{failed}.")
+    return 0
+
+
 def _ended(log: RunLog | None, seen: int, why: str) -> int:
     if log is not None and log.failure is not None:
         click.echo(f"UNDECIDED: no sure divergence, but the run failed ({log.failure.kind}: {log.failure.text}).")
@@ -119,35 +124,13 @@ def _ended(log: RunLog | None, seen: int, why: str) -> int:
     return 0
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What changes when a log grows, is truncated or replaced; None while it isn't there."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _read(path: Path) -> RunLog | None:
-    """The log as it is now; None while it holds nothing that can be read."""
-    from lossbisect.parsers import read_log
-
-    try:
-        return read_log(path)
-    except ParseError:
-        return None
-
-
-def _has_ended(path: Path) -> bool:
-    """Whether the run's own end mark is the newest in the log's tail."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            tail = file.read()
-    except FileNotFoundError:
-        return False
-    end = max(tail.rfind(mark) for mark in _END_MARKS)
-    return end > tail.rfind(b" iteration ")
+def _stalled(log: RunLog | None, seen: int, last: int, idle_timeout: float) -> int:
+    """The log hasn't changed for long: the run hangs, was killed, or says nowhere that it ended."""
+    why = f"the log hasn't changed for {idle_timeout:g} s"
+    if not seen or (log is not None and log.failure is not None):
+        return _ended(log, seen, why)
+    click.echo(f"UNDECIDED: no sure divergence up to iteration {seen} of {last}, but {why}.")
+    return 3
 
 
 def _last_iteration(log: RunLog) -> int:

@@ -1,23 +1,24 @@
 """The shift between two curves, tested against noise that was measured on repeats.
 
-Method: the statistic is the median over the rows of the relative difference between the two sides' means over their
-runs, each row in units of its noise width, so a spike in any row has no weight. Its error comes from the repeats: each
-run's deviation from the mean of its side is a curve of pure noise whose median is known to be 0. The medians of moving
-blocks (Künsch, Ann. Stat. 1989), a quarter of the rows long or down to an eighth where there are many, are its noise
-over a block. Their correlation from one block to the next, as an autoregression of order 1 and rounded up by half its
-own error, says how much of it averages out over the whole. Student's t allows for how few blocks there are (effective
-sample size). The last half and the last quarter are tested too, for differences that begin late; the error rate is
-shared out 1/2, 1/4, 1/4 (Bonferroni).
+Method: the repeats' deviations from the mean of their side are curves of pure noise. Their memory from row to row
+(`lossbisect.compare.memory`) is taken out of them and of the difference of the two sides' means, each row in units of
+its noise width. The statistic is the median of what is left of the difference, so a spike in any row has no weight; its
+error is that of a median of independent rows, by the median absolute deviation of what is left of the noise (sqrt(pi/2)
+times the standard deviation by root rows: right for normal rows, too large for heavier tails). Student's t allows for
+how few rows that was measured on: a quarter of them, which is how well a median absolute deviation is known. The last
+half and the last quarter are tested too, for differences that begin late; the error rate is shared out 1/2, 1/4, 1/4
+(Bonferroni).
 
-Assumptions: runs of one side are exchangeable; both sides are equally noisy; the medians of blocks are about normal,
-which heavy-tailed rows don't hurt. ``benchmarks/power.py`` measures how well it holds.
+Assumptions: runs of one side are exchangeable; both sides are equally noisy; the noise's memory is that of an
+autoregression seen through white noise. ``benchmarks/power.py`` measures how well it holds.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from lossbisect.compare.memory import CLIP, Memory, innovations, memory_of
 from lossbisect.compare.types import Effect
 
 if TYPE_CHECKING:
@@ -26,22 +27,30 @@ if TYPE_CHECKING:
 
     type FloatArray = NDArray[np.float64]
 
-__all__ = ["ALPHA", "MIN_ROWS", "holm", "null_curves", "row_widths", "shift_effect", "suffix_p_value"]
+__all__ = [
+    "ALPHA",
+    "MIN_ROWS",
+    "Noise",
+    "holm",
+    "measured_noise",
+    "null_curves",
+    "row_widths",
+    "shift_effect",
+    "suffix_p_value",
+]
 
 ALPHA = 0.01
 """Rate of false alarms, over all metrics."""
 MIN_ROWS = 16
-"""Rows from which four blocks say anything: four rows each."""
-_BLOCKS = (4, 8)
-"""Blocks that the rows are cut into, at least and at most."""
-_ROWS_A_BLOCK = 24
-"""Rows of a block before there are more than the fewest: neighbouring rows of training noise are alike."""
-_WINDOWS_A_BLOCK = 16
-"""Positions of a moving block within its own length: more change little and cost much."""
+"""Rows from which the noise's memory can be told at all."""
+_FREEDOM_A_ROW = 0.25
+"""Degrees of freedom that a row of noise adds to a scale by its median absolute deviation."""
 _SHARES = ((1, 0.5), (2, 0.25), (4, 0.25))
 """Windows, as the last 1/1, 1/2 and 1/4 of the rows, with their shares of the error rate."""
 _MIN_WINDOW = 8
 _POWER = 0.99
+_LEAST_ERROR = 0.5
+"""Where repeats are equal but for a few last digits: half a width, which is half of the smallest visible difference."""
 _MAD_TO_SIGMA = 1.4826
 _SCALE_ROWS = (12, 100)
 """Rows on either side that a row's noise width is taken from, at least and at most."""
@@ -104,74 +113,71 @@ def shift_effect(
     import numpy as np
     from scipy.special import ndtri, stdtrit
 
-    rows = difference.size
-    error, freedom = _median_error(nulls, rows, repeats, float(np.median(quantum)) / 2)
-    shift = float(np.median(difference))
-    reach = float(stdtrit(freedom, 1 - alpha / 2)) * error
     widths = row_widths(nulls, quantum)
-    least = float(stdtrit(freedom, 1 - alpha * _SHARES[0][1] / 2) + ndtri(_POWER)) * error
+    measured = measured_noise(nulls / widths, repeats)
+    error = measured.error / math.sqrt(difference.size) * measured.memory.gain * float(np.median(widths))
+    shift = float(np.median(difference))
+    reach = float(stdtrit(measured.freedom, 1 - alpha / 2)) * error
+    least = float(stdtrit(measured.freedom, 1 - alpha * _SHARES[0][1] / 2) + ndtri(_POWER)) * error
     return Effect(
         shift_rel=shift,
         low_rel=shift - reach,
         high_rel=shift + reach,
-        p_value=suffix_p_value(difference / widths, nulls / widths, repeats),
+        p_value=suffix_p_value(difference / widths, measured),
         alpha=alpha,
         detectable_rel=least,
-        rows=rows,
+        rows=difference.size,
     )
 
 
-def suffix_p_value(
-    standard: "FloatArray", nulls: "FloatArray", repeats: int, *, most_freedom: float = math.inf
-) -> float:
+class Noise(NamedTuple):
+    """What the repeats' noise is like, in noise widths.
+
+    Attributes:
+        memory: How it goes on from row to row.
+        error: Standard error of a median of one row's innovations; that of n rows is smaller by the root of n.
+        freedom: Degrees of freedom of that error.
+    """
+
+    memory: Memory
+    error: float
+    freedom: float
+
+
+def measured_noise(nulls: "FloatArray", repeats: int) -> Noise:
+    """The noise of curves of pure noise, in noise widths."""
+    import numpy as np
+
+    memory = memory_of(nulls, repeats)
+    spread = float(np.median(np.abs(innovations(nulls, memory)))) * _MAD_TO_SIGMA
+    return Noise(
+        memory=memory,
+        error=max(spread * math.sqrt(math.pi / 2), _LEAST_ERROR),
+        freedom=max(1.0, _FREEDOM_A_ROW * repeats * nulls.shape[1]),
+    )
+
+
+def suffix_p_value(standard: "FloatArray", noise: Noise, *, most_freedom: float = math.inf) -> float:
     """Probability of so large a shift of all rows or the last half or quarter by noise, corrected for the three.
 
     Args:
         standard: Differences by row, in noise widths.
-        nulls: Curves of pure noise, in noise widths.
-        repeats: Degrees of freedom between runs.
+        noise: From `measured_noise`.
         most_freedom: Degrees of freedom of Student's t at most: fewer where medians of few rows have heavy tails.
     """
     import numpy as np
     from scipy.special import stdtr
 
+    windows = [(standard.size // part, share) for part, share in _SHARES]
+    windows = [(window, share) for window, share in windows if window >= min(_MIN_WINDOW, standard.size)]
+    # A shift that lasts isn't cut as a spike is, however large.
+    lasting = max(abs(float(np.median(standard[-window:]))) for window, _ in windows)
+    new = innovations(standard, noise.memory, limit=CLIP + lasting)
     smallest = 1.0
-    for part, share in _SHARES:
-        window = standard.size // part
-        if window < _MIN_WINDOW and part > 1:
-            continue
-        error, freedom = _median_error(nulls, window, repeats, 0.5)
-        freedom = min(freedom, most_freedom)
-        p_value = 2 * float(stdtr(freedom, -abs(float(np.median(standard[-window:]))) / error))
-        smallest = min(smallest, p_value / share)
+    for window, share in windows:
+        size = abs(float(np.median(new[-window:]))) * math.sqrt(window) / noise.error
+        smallest = min(smallest, 2 * float(stdtr(min(noise.freedom, most_freedom), -size)) / share)
     return smallest
-
-
-def _median_error(nulls: "FloatArray", window: int, repeats: int, floor: float) -> tuple[float, float]:
-    """Standard error of a median over `window` rows, and its degrees of freedom."""
-    import numpy as np
-
-    rows = nulls.shape[1]
-    fewest, most = _BLOCKS
-    block = max(1, min(window, rows // min(most, max(fewest, rows // _ROWS_A_BLOCK))))
-    stride = max(1, block // _WINDOWS_A_BLOCK)
-    lag = block // stride
-    block = lag * stride
-    windows = np.lib.stride_tricks.sliding_window_view(nulls, block, axis=1)[:, ::stride]
-    medians = np.median(windows, axis=2)
-    variance, blocks = float(np.mean(medians**2)), rows / block
-    later, earlier = medians[:, lag:], medians[:, :-lag]
-    power = float(np.sum(later**2 + earlier**2)) / 2
-    correlation = max(0.0, float(np.sum(later * earlier)) / power) if power > 0 else 0.0
-    correlation = min(1.0, correlation + 0.5 * (1 - correlation) / np.sqrt(repeats * (blocks - 1)))
-    in_window = _inflation(correlation, window / block)
-    freedom = max(repeats * blocks / _inflation(correlation, blocks), float(repeats))
-    return max(np.sqrt(variance * in_window * block / window), floor / np.sqrt(window)), freedom
-
-
-def _inflation(correlation: float, blocks: float) -> float:
-    """By how much the variance of a mean of so many blocks exceeds that of independent ones."""
-    return 1 + 2 * sum((1 - lag / blocks) * correlation**lag for lag in range(1, round(blocks)))
 
 
 def holm(effects: Sequence[Effect]) -> list[Effect]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
-from lossbisect.compare.types import AlignedCurves, ConfigDifference, Difference, NoiseFloor
+from lossbisect.compare.types import AlignedCurves, ConfigDifference, Difference, Ends, NoiseFloor
 from lossbisect.parsers.runlog import ConfigValue
 
 __all__ = ["Evidence", "Pair", "constant_ratio", "pairs_of", "spread"]
@@ -39,8 +39,8 @@ class Evidence:
         config: Settings that differ, most telling first.
         settings: What the baseline trains with, by neutral name.
         resumes: Iterations that either side prints first after a restart.
-        last: Last iteration of the baseline and of the candidate.
-        failures: What ended either side, as clauses; empty if nothing did.
+        are_medians: The curves are medians of groups, whose runs aren't meant to be equal.
+        ends: Where the two runs end, and whether one was cut.
         repaired: Iterations whose value was worked out from two printed ones.
         columns: Pairs of columns that training follows: ``learning_rate``, ``consumed_samples``,
             ``number_of_skipped_iterations``.
@@ -53,8 +53,8 @@ class Evidence:
     config: tuple[ConfigDifference, ...] = ()
     settings: Mapping[str, ConfigValue] = field(default_factory=dict)
     resumes: tuple[int, ...] = ()
-    last: tuple[int, int] = (0, 0)
-    failures: tuple[str, ...] = ()
+    are_medians: bool = False
+    ends: Ends | None = None
     repaired: frozenset[int] = frozenset()
     columns: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
 

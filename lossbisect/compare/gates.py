@@ -87,12 +87,12 @@ def does_not_repeat(evidence: Evidence) -> Diagnosis | None:
     largest = evidence.loss.largest_rel or 0.0
     noise = evidence.noise
     is_alarm = evidence.loss.effect is not None and evidence.loss.effect.is_alarm
-    if is_alarm or "repeat" not in noise.source or not 0 < largest <= noise.surely_noise_rel:
+    if is_alarm or evidence.are_medians or not noise.is_measured or not 0 < largest <= noise.surely_noise_rel:
         return None
     return Diagnosis(
         shape="does-not-repeat",
         meaning="The same set-up does not repeat itself, and the two sides lie no further apart than its repeats.",
-        evidence=f"Repeats differ by up to {relative_text(noise.surely_noise_rel)}, the two sides by "
+        evidence=f"Its repeats differ by up to {relative_text(noise.surely_noise_rel)}, the two sides by "
         f"{relative_text(largest)}.",
         check_next="deterministic_mode, NCCL_ALGO, CUBLAS_WORKSPACE_CONFIG and NVTE_ALLOW_NONDETERMINISTIC_ALGO=0, or "
         "more repeats.",

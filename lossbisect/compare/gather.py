@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from lossbisect.compare.align import ITERATION
 from lossbisect.compare.config_diff import effective_settings
 from lossbisect.compare.evidence import Evidence, Pair, pairs_of
-from lossbisect.compare.types import AlignedCurves, ConfigDifference, Difference, NoiseFloor
+from lossbisect.compare.types import AlignedCurves, ConfigDifference, Difference, Ends, NoiseFloor
 from lossbisect.parsers.runlog import RunLog
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ def gathered(
     noise: NoiseFloor,
     differences: Mapping[str, Difference],
     config: tuple[ConfigDifference, ...],
+    ends: Ends,
+    are_medians: bool = False,
 ) -> Evidence:
     """What `lossbisect.compare.diagnose` reads of two logs."""
     frame = curves[metric].frame
@@ -36,24 +39,23 @@ def gathered(
         config=config,
         settings=effective_settings(baseline.config),
         resumes=tuple(sorted({*_resumes(baseline), *_resumes(candidate)})),
-        last=(_last(baseline), _last(candidate)),
-        failures=tuple(
-            f"{side}: {log.failure.kind}: {log.failure.text}"
-            for side, log in (("baseline", baseline), ("candidate", candidate))
-            if log.failure is not None
-        ),
+        ends=ends,
+        are_medians=are_medians,
         repaired=frozenset(frame.filter("is_repaired")["iteration"].to_list()),
-        columns=_columns(baseline, candidate),
+        columns=_columns(baseline, candidate, curves[metric].on),
     )
 
 
-def _columns(baseline: RunLog, candidate: RunLog) -> dict[str, list[Pair]]:
-    """Both sides' values of each column at the iterations that both have; the last attempt counts."""
-    left, right = (_latest(log).select("iteration", *_COLUMNS) for log in (baseline, candidate))
-    joined = left.join(right, on="iteration", suffix="_candidate").sort("iteration")
+def _columns(baseline: RunLog, candidate: RunLog, on: str) -> dict[str, list[Pair]]:
+    """Both sides' values of each column at the rows that both have; the last attempt counts."""
+    names = [name for name in _COLUMNS if on == ITERATION or name == "learning_rate"]
+    left, right = (
+        _latest(log).select(*dict.fromkeys(("iteration", on)), *names).drop_nulls(on) for log in (baseline, candidate)
+    )
+    joined = left.join(right, on=on, suffix="_candidate").sort(on)
     return {
         name: [Pair(*row) for row in joined.select("iteration", name, f"{name}_candidate").iter_rows()]
-        for name in _COLUMNS
+        for name in names
     }
 
 
@@ -67,8 +69,3 @@ def _resumes(log: RunLog) -> list[int]:
     firsts = rows.unique("attempt", keep="first", maintain_order=True)["iteration"].to_list()
     begin = log.iterations["iteration"].min()
     return [first for first in firsts if first != begin]
-
-
-def _last(log: RunLog) -> int:
-    last = log.iterations["iteration"].max()
-    return last if isinstance(last, int) else 0

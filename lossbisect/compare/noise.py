@@ -11,7 +11,16 @@ from lossbisect.compare.config_diff import effective_settings
 from lossbisect.compare.types import NoiseFloor
 from lossbisect.parsers.runlog import ConfigValue, RunLog
 
-__all__ = ["NumberFormat", "default_noise", "number_format", "parse_tolerance", "tolerance_noise", "witness_noise"]
+__all__ = [
+    "SPEED_REL",
+    "NumberFormat",
+    "default_noise",
+    "number_format",
+    "parse_tolerance",
+    "speed_noise",
+    "tolerance_noise",
+    "witness_noise",
+]
 
 
 class NumberFormat(StrEnum):
@@ -45,6 +54,8 @@ _COARSER = (NumberFormat.FLOAT8, NumberFormat.BFLOAT16, NumberFormat.FLOAT16, Nu
 """Formats, the coarsest first."""
 _SCHEDULE_RTOL = 1e-6
 """A learning rate is a formula, not a result of training: it has no noise but the last digit."""
+SPEED_REL = 0.05
+"""What Bridge's ``evaluate.py`` allows a GPU's speed to differ by."""
 _GRADIENT_FACTOR = 10.0
 """A gradient norm is a root of a sum of squares of differences, so it moves about ten times as much as the loss."""
 
@@ -68,6 +79,13 @@ def tolerance_noise(rtol: float) -> NoiseFloor:
     if not 0 <= rtol < 1:
         raise ValueError(f"A relative tolerance lies in [0, 1), not {rtol}")
     return NoiseFloor(source="rtol" if rtol else "bit-exact", surely_noise_rel=rtol, surely_real_rel=rtol)
+
+
+def speed_noise() -> NoiseFloor:
+    """The floor of a time or a throughput without repeats: a single slow row says nothing, the median decides."""
+    return NoiseFloor(
+        source="what machines vary by", surely_noise_rel=1.0, surely_real_rel=1.0, surely_shift_rel=SPEED_REL
+    )
 
 
 def witness_noise(noise: NoiseFloor, metric: str) -> NoiseFloor:

@@ -1,20 +1,21 @@
 """Noise measured on repeats: further runs of the same set-up, as many as there are, of either side."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lossbisect.compare.align import align
+from lossbisect.compare.align import ITERATION, align
 from lossbisect.compare.types import AlignedCurves, Difference, Effect, NoiseFloor, Repeats
 from lossbisect.compare.wording import counted
 from lossbisect.errors import AlignmentError
-from lossbisect.parsers.runlog import RunLog
+from lossbisect.parsers.runlog import LossKind, RunLog
 
 if TYPE_CHECKING:
     import polars as pl
 
     from lossbisect.compare.effect import FloatArray
 
-__all__ = ["MeasuredNoise", "corrected", "dated", "measure", "standardised", "tested"]
+__all__ = ["MeasuredNoise", "corrected", "dated", "measure", "medians", "standardised", "tested"]
 
 _REAL_FACTOR = 5.0
 """Rows beyond five times the largest difference of any repeat are no repeat's; heavy tails reach twice as far."""
@@ -29,11 +30,13 @@ class MeasuredNoise:
         repeats: Number of further runs.
         rows: Columns ``iteration``, ``quantum_rel`` (smallest visible relative difference), ``baseline_0`` and so on,
             ``candidate_0`` and so on: iterations that every run has a finite value for.
+        all_rows: The same runs at all iterations that all have, finite or not.
     """
 
     floor: NoiseFloor
     repeats: int
     rows: "pl.DataFrame"
+    all_rows: "pl.DataFrame"
 
 
 def measure(
@@ -42,39 +45,71 @@ def measure(
     """The noise of the curves' metric; None where no repeat has it. The candidate isn't needed without its repeats."""
     import polars as pl
 
-    joined = curves.frame.select("iteration", "quantum", baseline_0="baseline", candidate_0="candidate")
+    on = curves.on
+    joined = curves.frame.select(
+        *dict.fromkeys(("iteration", on)), "quantum", baseline_0="baseline", candidate_0="candidate"
+    )
+    reference = baseline if candidate is None else max(baseline, candidate, key=lambda log: _window(log, on))
     used = 0
-    for side, log, runs in (("baseline", baseline, repeats.baseline), ("candidate", candidate, repeats.candidate)):
+    for side, runs in (("baseline", repeats.baseline), ("candidate", repeats.candidate)):
         for number, run in enumerate(runs, start=1):
-            assert log is not None
             try:
-                frame = align(log, run, curves.metric).frame
+                frame = align(reference, run, curves.metric, on=on).frame
             except AlignmentError:
                 continue
-            repeated = frame.select("iteration", pl.col("candidate").alias(f"{side}_{number}"))
-            joined = joined.join(repeated, on="iteration")
+            joined = joined.join(frame.select(on, pl.col("candidate").alias(f"{side}_{number}")), on=on)
             used += 1
-    values = [name for name in joined.columns if name not in ("iteration", "quantum")]
+    values = [name for name in joined.columns if name[-1].isdigit()]
     rows = joined.filter(pl.all_horizontal(pl.col(values).is_finite())).sort("iteration")
     if not used or rows.is_empty():
         return None
     scale = pl.max_horizontal(pl.col(values).abs())
     rows = rows.with_columns(quantum_rel=pl.when(scale > 0).then(pl.col("quantum") / scale).otherwise(0.0))
-    return MeasuredNoise(floor=_floor(rows, scale, used), repeats=used, rows=rows.drop("quantum"))
+    floor = _floor(rows, scale, counted(used, repeats.noun))
+    return MeasuredNoise(floor=floor, repeats=used, rows=rows.drop("quantum"), all_rows=joined.sort("iteration"))
 
 
-def _floor(rows: "pl.DataFrame", scale: "pl.Expr", used: int) -> NoiseFloor:
+def _window(log: RunLog, on: str) -> int:
+    """Longest stretch that a row of a log stands for: the finer side is averaged over the coarser one's rows."""
+    if log.loss_kind is LossKind.PER_ITERATION:
+        windows = log.iterations["global_batch_size"] if on != ITERATION else None
+    else:
+        windows = log.iterations["window"] * (log.iterations["global_batch_size"] if on != ITERATION else 1)
+    longest = 1 if windows is None else windows.max()
+    return longest if isinstance(longest, int) else 0
+
+
+def _floor(rows: "pl.DataFrame", scale: "pl.Expr", name: str) -> NoiseFloor:
     import polars as pl
 
     spreads = []
     for side in ("baseline", "candidate"):
-        runs = [name for name in rows.columns if name.startswith(f"{side}_")]
+        runs = [column for column in rows.columns if column.startswith(f"{side}_")]
         spreads.append(pl.max_horizontal(runs) - pl.min_horizontal(runs))
     largest = rows.select((pl.max_horizontal(spreads) / scale).fill_nan(0.0).max()).item()
-    name = counted(used, "repeat")
     if largest == 0:
-        return NoiseFloor(source=f"{name} equal in every digit", surely_noise_rel=0.0, surely_real_rel=0.0)
-    return NoiseFloor(source=name, surely_noise_rel=largest, surely_real_rel=_REAL_FACTOR * largest)
+        return NoiseFloor(
+            source=f"{name} equal in every digit", surely_noise_rel=0.0, surely_real_rel=0.0, is_measured=True
+        )
+    return NoiseFloor(source=name, surely_noise_rel=largest, surely_real_rel=_REAL_FACTOR * largest, is_measured=True)
+
+
+def medians(curves: AlignedCurves, noise: MeasuredNoise) -> AlignedCurves:
+    """The curves with each side's median over its runs; NaN or missing where any of them is."""
+    import polars as pl
+
+    def middle(side: str) -> pl.Expr:
+        runs = [pl.col(name) for name in noise.all_rows.columns if name.startswith(f"{side}_")]
+        is_missing, is_nan = (
+            pl.any_horizontal(test(run) for run in runs) for test in (pl.Expr.is_null, pl.Expr.is_nan)
+        )
+        whole = pl.concat_list(runs).list.median()
+        return pl.when(is_missing).then(None).when(is_nan).then(math.nan).otherwise(whole)
+
+    rows = noise.all_rows.select(curves.on, *(middle(side).alias(side) for side in ("baseline", "candidate")))
+    frame = curves.frame.drop("baseline", "candidate").join(rows, on=curves.on).sort("iteration")
+    frame = frame.with_columns(delta=pl.col("candidate") - pl.col("baseline")).select(curves.frame.columns)
+    return replace(curves, frame=frame)
 
 
 def tested(difference: Difference, noise: MeasuredNoise) -> Difference:
@@ -98,6 +133,8 @@ def corrected(effects: tuple[Effect, ...]) -> list[Effect]:
 
 def dated(difference: Difference, noise: MeasuredNoise) -> Difference:
     """The same difference with the onset of a shift that is an alarm; a row surely beyond the noise dates it before."""
+    import numpy as np
+
     from lossbisect.compare.effect import row_widths
     from lossbisect.compare.onset import onset_rows
 
@@ -111,7 +148,8 @@ def dated(difference: Difference, noise: MeasuredNoise) -> Difference:
     if difference.first_divergent is not None and difference.first_divergent < onset:
         onset = difference.first_divergent
         low, high = min(low, onset), max(high, onset)
-    found: Effect = replace(effect, onset_low=low, onset=onset, onset_high=high)
+    since = float(np.median(delta[(iterations >= onset).to_numpy()]))
+    found: Effect = replace(effect, onset_low=low, onset=onset, onset_high=high, since_rel=since)
     spikes = tuple(iteration for iteration in difference.spikes if iteration < onset)
     return replace(difference, effect=found, first_divergent=onset, spikes=spikes)
 

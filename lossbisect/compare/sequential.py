@@ -10,7 +10,7 @@ Assumption: that of `lossbisect.compare.effect`, of which each look is one test.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lossbisect.compare.effect import ALPHA, MIN_ROWS, suffix_p_value
+from lossbisect.compare.effect import ALPHA, MIN_ROWS, measured_noise, suffix_p_value
 
 if TYPE_CHECKING:
     from lossbisect.compare.effect import FloatArray
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["first_alarm", "looks"]
 
 _GROWTH = 1.25
-_ROWS_A_DEGREE = 8
-"""Medians of few correlated rows have heavy tails: Student's t gets one degree of freedom for so many rows."""
+_ROWS_A_DEGREE = 4
+"""Medians of few rows have heavy tails: Student's t gets one degree of freedom for so many rows."""
 
 
 def looks(rows: int, alpha: float = ALPHA) -> Iterator[tuple[int, float]]:
@@ -39,8 +39,10 @@ def first_alarm(standard: "FloatArray", nulls: "FloatArray", repeats: int, *, al
         repeats: Degrees of freedom between runs.
         alpha: Rate of false alarms over the whole run.
     """
+    if standard.size < MIN_ROWS:
+        return None
+    noise = measured_noise(nulls, repeats)
     for rows, share in looks(standard.size, alpha):
-        freedom = rows / _ROWS_A_DEGREE
-        if suffix_p_value(standard[:rows], nulls, repeats, most_freedom=freedom) <= share:
+        if suffix_p_value(standard[:rows], noise, most_freedom=rows / _ROWS_A_DEGREE) <= share:
             return rows
     return None

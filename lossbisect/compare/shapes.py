@@ -1,7 +1,8 @@
 """Shapes of a difference in the loss, and what each speaks for."""
 
 import math
-from statistics import median
+from itertools import pairwise
+from statistics import correlation, median
 
 from lossbisect.compare.evidence import Evidence, Pair, constant_ratio, spread
 from lossbisect.compare.types import Diagnosis
@@ -12,6 +13,10 @@ __all__ = ["BREAKS", "COURSES", "PRINTED"]
 _MATCH = 0.8
 _RETURNED = 0.3
 """Share of a level that may be left where curves are said to meet again."""
+_UNSHARED = 0.3
+_ROWS_FOR_WOBBLE = 16
+_WOBBLE_OF_BATCHES = 10.0
+"""Changes from row to row so many times as large as noise are the batches'."""
 _LATE = 4
 """From this iteration on neither the first gradient nor the first update explains an onset."""
 
@@ -41,19 +46,28 @@ def nan_on_one_side(evidence: Evidence) -> Diagnosis | None:
 
 
 def cut_short(evidence: Evidence) -> Diagnosis | None:
-    """One side ends before the other."""
-    ours, theirs = evidence.last
-    if ours == theirs and not evidence.failures:
+    """One side ends before the other, and wasn't meant to."""
+    ends = evidence.ends
+    if ends is None or ends.cut is None:
         return None
-    if ours == theirs:
-        return None
-    side = "candidate" if theirs < ours else "baseline"
-    told = f" ({'; '.join(evidence.failures)})" if evidence.failures else ", without a message of why"
+    side = "candidate" if ends.candidate < ends.baseline else "baseline"
     return Diagnosis(
         shape="cut-short",
         meaning=f"The {side} ends early, so nothing is known about the iterations after it.",
-        evidence=f"The baseline reaches iteration {ours}, the candidate {theirs}{told}.",
+        evidence=f"The baseline reaches iteration {ends.baseline}, the candidate {ends.candidate}; {ends.cut}.",
         check_next="The end of that log and of the other ranks' logs; the scheduler's time limit.",
+    )
+
+
+def rows_missing(evidence: Evidence) -> Diagnosis | None:
+    """One side lacks rows between its first and its last."""
+    if evidence.ends is None or evidence.ends.hole is None:
+        return None
+    return Diagnosis(
+        shape="rows-missing",
+        meaning="Rows are missing in the middle of a log: lines were lost, or only a part of it was kept.",
+        evidence=f"By its own distance from row to row, {evidence.ends.hole}.",
+        check_next="The same lines in the other ranks' logs; a filter such as grep, a full disk, a log server's limit.",
     )
 
 
@@ -186,16 +200,49 @@ def shifted_spikes(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
+def other_order(evidence: Evidence) -> Diagnosis | None:
+    """Both sides wobble from row to row by their batches, and not by the same ones."""
+    shared = _shared_wobble(evidence)
+    if shared is None or shared > _UNSHARED or evidence.onset in evidence.resumes:
+        return None
+    return Diagnosis(
+        shape="other-data-order",
+        meaning="The two sides don't see the same batches: other data, or the same in another order.",
+        evidence=f"From iteration {evidence.onset} on their changes from row to row have a correlation of "
+        f"{shared:.2f}; with the same batches it is near 1, whatever else differs.",
+        check_next="seed, data_path, split, data_seed, the blend's weights and its cached index, dataloader_type, "
+        "data parallel size with it; the first batch's tokens; datasets/ and data_samplers.py.",
+    )
+
+
+def _shared_wobble(evidence: Evidence) -> float | None:
+    """Correlation of the two sides' changes from row to row since the onset; None where they say nothing."""
+    if evidence.onset is None:
+        return None
+    pairs = [pair for pair in evidence.finite if pair.iteration >= evidence.onset]
+    if len(pairs) < _ROWS_FOR_WOBBLE:
+        return None
+    sides = [[getattr(pair, side) or 0.0 for pair in pairs] for side in ("baseline", "candidate")]
+    ours, theirs = ([later - earlier for earlier, later in pairwise(values)] for values in sides)
+    limit = _WOBBLE_OF_BATCHES * max(evidence.noise.surely_noise_rel * abs(median(sides[0])), pairs[0].quantum)
+    if min(spread(ours), spread(theirs)) <= limit:
+        return None
+    return correlation(ours, theirs, method="ranked")
+
+
 def course(evidence: Evidence) -> Diagnosis | None:
     """Where the difference begins and how it goes on."""
     onset, pairs = evidence.onset, evidence.finite
     if onset is None or not pairs:
         return None
     if onset in evidence.resumes:
+        shared = _shared_wobble(evidence)
         return Diagnosis(
             shape="jump-at-resume",
             meaning="The curves part exactly at a resume: something isn't restored from the checkpoint.",
-            evidence=f"They agree up to iteration {onset - 1}; a restart prints iteration {onset} first.",
+            evidence=f"They agree up to iteration {onset - 1}; a restart prints iteration {onset} first"
+            + ("" if shared is None or shared > _UNSHARED else f"; from there on they see other batches ({shared:.2f})")
+            + ".",
             check_next="The optimizer's state and parameter groups, the scheduler, random states, consumed samples; "
             "optimizer/distrib_optimizer.py and dist_checkpointing.",
         )
@@ -248,7 +295,8 @@ def _growth(evidence: Evidence, onset: int) -> Diagnosis | None:
         return None
     quarter = len(sizes) // 4
     begin, end = median(sizes[:quarter]), median(sizes[-quarter:])
-    at_onset = median([_relative(pair) for pair in evidence.finite if pair.iteration >= onset][:5])
+    since = [_relative(pair) for pair in evidence.finite if pair.iteration >= onset][:5]
+    at_onset = median(since) if since else math.inf
     if end < 3 * begin or at_onset > end / 2:
         return None
     return Diagnosis(
@@ -337,9 +385,9 @@ def _spikes(rows: list[tuple[int, float]]) -> set[int]:
     return found
 
 
-BREAKS = (nan_on_one_side, cut_short)
+BREAKS = (nan_on_one_side, cut_short, rows_missing)
 """A side without a value."""
 PRINTED = (printing_artefact, shifted_rows)
 """No other training, but another print."""
-COURSES = (shifted_spikes, temporary_level, constant_change, course)
+COURSES = (shifted_spikes, temporary_level, constant_change, other_order, course)
 """Another training."""

@@ -1,7 +1,7 @@
 """What a comparison is made of, from two aligned curves to a verdict with its evidence."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,10 @@ __all__ = [
     "Diagnosis",
     "Difference",
     "Effect",
+    "Ends",
     "Judgement",
     "NoiseFloor",
+    "Performance",
     "Repeats",
     "RuleResult",
     "Verdict",
@@ -39,11 +41,12 @@ class AlignedCurves:
 
     Attributes:
         metric: Column name, such as ``lm_loss``.
-        on: Column that they were aligned by (``iteration``).
-        frame: Columns ``iteration``, ``window`` (iterations that a row stands for), ``baseline``, ``candidate``,
-            ``delta`` (candidate - baseline), ``quantum`` (the largest absolute delta that printed digits alone explain;
-            0 for full precision), ``is_repaired`` (a value was worked out from printed ones); one row per iteration
-            that both sides have, ascending. A value is null where that side did not log it, NaN where it went NaN.
+        on: Column that they were aligned by: ``iteration`` or ``consumed_samples``.
+        frame: Columns ``iteration`` (the baseline's), `on`, ``window`` (units of `on` that a row stands for),
+            ``baseline``, ``candidate``, ``delta`` (candidate - baseline), ``quantum`` (the largest absolute delta that
+            printed digits alone explain; 0 for full precision), ``is_repaired`` (a value was worked out from printed
+            ones); one row per position that both sides have, ascending. A value is null where that side did not log
+            it, NaN where it went NaN.
         dropped: Why rows of either side are not in the frame, one sentence each.
     """
 
@@ -66,6 +69,7 @@ class NoiseFloor:
             proportion, since a rounding difference grows as training goes on. None: they never grow.
         surely_shift_rel: A median of the signed relative differences beyond this, over `lossbisect.compare.stats`'s
             ``ROWS_FOR_SHIFT`` rows or more, is no noise even where no single row is surely real. None: rows decide.
+        is_measured: The figures come from further runs of the same set-up.
     """
 
     source: str
@@ -73,6 +77,7 @@ class NoiseFloor:
     surely_real_rel: float
     grows_after: int | None = None
     surely_shift_rel: float | None = None
+    is_measured: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,10 +87,14 @@ class Repeats:
     Attributes:
         baseline: Repeats of the baseline.
         candidate: Repeats of the candidate.
+        noun: What one of them is called in the output.
+        are_medians_shown: The curves are the medians over each side's runs, not the two logs themselves.
     """
 
     baseline: tuple[RunLog, ...] = ()
     candidate: tuple[RunLog, ...] = ()
+    noun: str = "repeat"
+    are_medians_shown: bool = False
 
     @property
     def count(self) -> int:
@@ -109,6 +118,7 @@ class Effect:
         onset_low: First iteration of the interval that holds the onset with 95 %; None where there is no alarm.
         onset: The likeliest first divergent iteration, or None.
         onset_high: Last iteration of that interval, or None.
+        since_rel: Median shift from the onset on, or None.
     """
 
     shift_rel: float
@@ -121,11 +131,31 @@ class Effect:
     onset_low: int | None = None
     onset: int | None = None
     onset_high: int | None = None
+    since_rel: float | None = None
 
     @property
     def is_alarm(self) -> bool:
         """Whether the noise doesn't explain the shift."""
         return self.p_value <= self.alpha
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ends:
+    """Where the two runs end (`lossbisect.compare.ends`).
+
+    Attributes:
+        baseline: Its last iteration with a whole row; 0 without any.
+        candidate: The same.
+        cut: Why the shorter side isn't known to be whole, as a clause; such a pair is never called the same. Or None.
+        told: What to say of a shorter side that was meant to be short, as a clause, or None.
+        hole: Which rows a log lacks between its own first and last one, as a clause, or None: the same goes for them.
+    """
+
+    baseline: int
+    candidate: int
+    cut: str | None = None
+    told: str | None = None
+    hole: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,6 +171,39 @@ class RuleResult:
     name: str
     passes: bool
     why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Performance:
+    """How fast the two runs are, or how much memory they take (`lossbisect.compare.performance`).
+
+    Attributes:
+        metric: Column name, or name of a memory report's value; it ends in its unit.
+        baseline: Median over that run's rows, its first rows left out; the peak for memory.
+        candidate: The same.
+        change_rel: (candidate - baseline) / baseline.
+        noise_rel: Change up to which equal runs may differ.
+        source: Where that comes from.
+        is_more_worse: Whether a larger value is worse.
+    """
+
+    metric: str
+    baseline: float
+    candidate: float
+    change_rel: float
+    noise_rel: float
+    source: str
+    is_more_worse: bool
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the candidate is worse by more than equal runs differ."""
+        return self.loss_rel > self.noise_rel
+
+    @property
+    def loss_rel(self) -> float:
+        """The change for the worse; negative where the candidate is better."""
+        return self.change_rel if self.is_more_worse else -self.change_rel
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -236,6 +299,10 @@ class Comparison:
         candidate: Name of that side.
         rule: What the check of another project says, if it was asked for.
         diagnoses: What the shape of the difference speaks for, the most telling first.
+        ends: Where the two runs end; None where that isn't known.
+        performance: Speed and memory, which decide nothing.
+        witness_curves: The aligned curves of the witnesses, by column name.
+        witness_noise: The noise floor of each witness, by column name.
     """
 
     curves: AlignedCurves
@@ -248,6 +315,10 @@ class Comparison:
     candidate: str = "candidate"
     rule: RuleResult | None = None
     diagnoses: tuple[Diagnosis, ...] = ()
+    ends: Ends | None = None
+    performance: tuple[Performance, ...] = ()
+    witness_curves: Mapping[str, AlignedCurves] = field(default_factory=dict)
+    witness_noise: Mapping[str, NoiseFloor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

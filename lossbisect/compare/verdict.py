@@ -7,6 +7,8 @@ stays. All else is UNDECIDED, and the sentence says what is missing.
 
 from collections.abc import Sequence
 
+from lossbisect.compare.noise import SPEED_REL
+from lossbisect.compare.performance import MORE_IS_WORSE
 from lossbisect.compare.stats import ROWS_FOR_SHIFT, classify
 from lossbisect.compare.types import (
     Comparison,
@@ -18,7 +20,7 @@ from lossbisect.compare.types import (
     RuleResult,
     Verdict,
 )
-from lossbisect.compare.wording import counted, metric_name, relative_text, value_text
+from lossbisect.compare.wording import counted, metric_name, p_text, relative_text, value_text
 
 __all__ = ["COARSEST_REL", "ITERATIONS_FOR_SAME", "judge"]
 
@@ -31,17 +33,14 @@ _DOUBTFUL_SHARE = 0.01
 """Share of rows that may lie between noise and real in a pair that is called the same."""
 
 
-def judge(comparison: Comparison, cut_short: str | None = None) -> Judgement:
-    """The verdict on a comparison.
-
-    Args:
-        comparison: The evidence.
-        cut_short: Why one run ended before the other, if a failure ended it: such a pair is never called the same.
-    """
+def judge(comparison: Comparison) -> Judgement:
+    """The verdict on a comparison."""
     difference = comparison.difference
     verdict = Verdict.SAME
     if comparison.rule is not None:
         verdict, reason = _by_rule(comparison, comparison.rule)
+    elif _is_better(difference):
+        reason = _same(comparison)
     elif difference.effect is not None and difference.effect.is_alarm:
         verdict, reason = Verdict.DIVERGED, _alarm(comparison, difference.effect)
     elif difference.first_divergent is not None:
@@ -50,7 +49,7 @@ def judge(comparison: Comparison, cut_short: str | None = None) -> Judgement:
         verdict, reason = Verdict.UNDECIDED, _nothing_compared(comparison)
     elif _is_shifted(difference, comparison.noise):
         verdict, reason = Verdict.DIVERGED, _shifted(comparison)
-    elif doubt := _doubt(comparison, cut_short):
+    elif doubt := _doubt(comparison):
         verdict, reason = Verdict.UNDECIDED, doubt
     else:
         reason = _same(comparison)
@@ -62,7 +61,14 @@ def _is_shifted(difference: Difference, noise: NoiseFloor) -> bool:
     return limit is not None and shift is not None and difference.iterations >= ROWS_FOR_SHIFT and abs(shift) > limit
 
 
-def _doubt(comparison: Comparison, cut_short: str | None) -> str | None:
+def _is_better(difference: Difference) -> bool:
+    """Whether a speed is judged and the candidate is the faster one by far: no news to stop for."""
+    more_is_worse = MORE_IS_WORSE.get(difference.metric)
+    shift = difference.shift_rel
+    return more_is_worse is not None and shift is not None and (shift < 0) == more_is_worse and abs(shift) > SPEED_REL
+
+
+def _doubt(comparison: Comparison) -> str | None:
     """Why neither SAME nor DIVERGED can be said; None if SAME can."""
     difference = comparison.difference
     name, count = metric_name(difference.metric), counted(difference.iterations, "iteration")
@@ -87,8 +93,10 @@ def _doubt(comparison: Comparison, cut_short: str | None) -> str | None:
             f"{name} is the same in {count}, which only shows that the initial weights and the forward pass agree: "
             f"{ITERATIONS_FOR_SAME} are needed"
         )
-    if cut_short is not None:
-        return f"{name} is the same in {count}, but {cut_short}"
+    if comparison.ends is not None and comparison.ends.cut is not None:
+        return f"{name} is the same in {count}, but {comparison.ends.cut}"
+    if comparison.ends is not None and comparison.ends.hole is not None:
+        return f"{name} is the same in {count}, but {comparison.ends.hole}"
     return None
 
 
@@ -109,9 +117,12 @@ def _alarm(comparison: Comparison, effect: Effect) -> str:
     if effect.onset_low != effect.onset_high:
         onset += f" (95 %: {effect.onset_low} to {effect.onset_high})"
     difference = comparison.difference
+    since = ""
+    if effect.since_rel is not None and effect.since_rel != effect.shift_rel:
+        since = f"from there on it lies {relative_text(effect.since_rel, is_signed=True)} off; over all rows "
     text = (
-        f"{metric_name(difference.metric)} diverges {onset}; its median shift is {_shift(effect)}, "
-        f"p = {effect.p_value:.1g} by {comparison.noise.source}"
+        f"{metric_name(difference.metric)} diverges {onset}; {since}its median shift is {_shift(effect)}, "
+        f"{p_text(effect.p_value)} by {comparison.noise.source}"
     )
     if broken := (*difference.only_baseline_missing, *difference.only_candidate_missing):
         text += f", and it {_broken(comparison, min(broken))}"
@@ -129,7 +140,7 @@ def _too_noisy(comparison: Comparison, effect: Effect) -> str | None:
         return None
     return (
         f"{metric_name(comparison.difference.metric)} shows no shift beyond {comparison.noise.source} "
-        f"(p = {effect.p_value:.1g}), but they scatter so much that one below "
+        f"({p_text(effect.p_value)}), but they scatter so much that one below "
         f"{relative_text(effect.detectable_rel)} relative would be missed: repeat more often or train longer"
     )
 
@@ -143,12 +154,15 @@ def _reach(comparison: Comparison) -> int:
 def _same(comparison: Comparison) -> str:
     difference, noise = comparison.difference, comparison.noise
     name, count = metric_name(difference.metric), f"{counted(difference.iterations, 'iteration')} compared"
+    if difference.metric in MORE_IS_WORSE and difference.shift_rel is not None:
+        how = "better" if _is_better(difference) else "the same within " + noise.source
+        return f"{name} is {how}: {relative_text(difference.shift_rel, is_signed=True)} at the median, {count}"
     if difference.is_identical:
         text = f"{name} is identical in every digit, {count}"
     elif difference.effect is not None:
         effect = difference.effect
         text = (
-            f"{name} is the same within {noise.source}: median shift {_shift(effect)}, p = {effect.p_value:.1g}, "
+            f"{name} is the same within {noise.source}: median shift {_shift(effect)}, {p_text(effect.p_value)}, "
             f"{count}; a shift of {relative_text(effect.detectable_rel)} would have been found"
         )
     elif difference.first_difference is None:
@@ -156,6 +170,8 @@ def _same(comparison: Comparison) -> str:
     else:
         within = f"the tolerance of {relative_text(noise.surely_noise_rel)}" if noise.source == "rtol" else noise.source
         text = f"{name} is the same within {within}: {_largest(difference)}, {count}"
+    if comparison.ends is not None and comparison.ends.told is not None:
+        text += f"; {comparison.ends.told}"
     moved = [witness for witness in comparison.witnesses.values() if witness.first_divergent is not None]
     if moved:
         text += f"; but {_witness(moved[0])}, so perhaps only its logging changed"

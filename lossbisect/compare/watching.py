@@ -47,7 +47,7 @@ class Watch:
         baseline: RunLog,
         *,
         metric: str = "lm_loss",
-        tolerance: float | None = None,
+        tolerance: float | NoiseFloor | None = None,
         repeats: tuple[RunLog, ...] = (),
     ) -> None:
         self._baseline = baseline
@@ -80,9 +80,16 @@ class Watch:
             return None
         return measure(align(self._baseline, self._baseline, self._metric), self._baseline, None, self._repeats)
 
+    @property
+    def floor(self) -> NoiseFloor | None:
+        """The floor that the repeats show; None without any."""
+        return None if self._noise is None else self._noise.floor
+
     def _floor(self, candidate: RunLog) -> NoiseFloor:
         if self._noise is not None:
             return self._noise.floor
+        if isinstance(self._tolerance, NoiseFloor):
+            return self._tolerance
         if self._tolerance is not None:
             return tolerance_noise(self._tolerance)
         return default_noise(self._baseline, candidate)

@@ -17,6 +17,8 @@ _SIZES = (
     "context_parallel_size",
     "expert_model_parallel_size",
 )
+_TRAINED_BY = ("grad_norm", "learning_rate", "loss_scale")
+"""Columns that training itself follows: a difference in them isn't one of logging."""
 _SMOOTH = 0.1
 """A gradient norm that varies ten times less than the baseline's isn't that of training."""
 
@@ -90,7 +92,7 @@ def logging_only(evidence: Evidence) -> Diagnosis | None:
     if evidence.onset is not None or (gradient is not None and gradient.first_divergent is not None):
         return None
     for name, difference in evidence.differences.items():
-        if name in (evidence.metric, "grad_norm") or difference.first_divergent is None or not name.endswith("loss"):
+        if name in (evidence.metric, *_TRAINED_BY) or difference.first_divergent is None:
             continue
         ratio = constant_ratio(evidence.pairs[name], 0.01)
         factor = f", {ratio:.4g} times the baseline's" if ratio is not None else ""
@@ -121,6 +123,13 @@ def _named(ratio: float, evidence: Evidence) -> str:
         microbatches = batches[0] / (batches[1] * ranks)  # type: ignore[operator]
         if microbatches > 1 and math.isclose(size, microbatches, rel_tol=0.02):
             names.append("number of microbatches")
+    names += [
+        f"root of the {name.replace('_', ' ')}"
+        for name in _SIZES
+        if isinstance(number := evidence.settings.get(name), int)
+        and number > 1
+        and math.isclose(size**2, number, rel_tol=0.02)
+    ]
     power = math.log2(size)
     if abs(power - round(power)) < 0.03 and round(power):
         names.append(f"2 to the power of {round(math.log2(ratio))}")

@@ -1,11 +1,25 @@
 """How names and numbers are written for people, in one place."""
 
-__all__ = ["counted", "iteration_list", "metric_name", "relative_text", "value_text"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lossbisect.compare.types import Performance
+
+__all__ = ["change_text", "counted", "iteration_list", "metric_name", "p_text", "relative_text", "value_text"]
 
 
 def metric_name(metric: str) -> str:
     """A column name as people write it: ``lm_loss`` is the lm loss."""
     return metric.replace("_", " ")
+
+
+def change_text(item: "Performance") -> str:
+    """A change of speed or memory, for better or worse: ``slower by 3.1 %``."""
+    if item.change_rel == 0:
+        return "equal"
+    more, less = ("more", "less") if "mem" in item.metric or "alloc" in item.metric else ("slower", "faster")
+    text = f"{more if item.loss_rel > 0 else less} by {abs(item.change_rel):.1%}"
+    return text.replace("%", " %")
 
 
 def relative_text(relative: float, *, is_signed: bool = False) -> str:
@@ -16,6 +30,11 @@ def relative_text(relative: float, *, is_signed: bool = False) -> str:
         return f"{relative * 100:{'+' if is_signed else ''}.0f} %"
     mantissa, exponent = f"{relative:+.1e}".split("e")
     return f"{mantissa if is_signed else mantissa.removeprefix('+')}e{int(exponent)}"
+
+
+def p_text(p_value: float) -> str:
+    """``p = 0.02``; below 1e-9 only that, since no model of noise holds so far out."""
+    return "p < 1e-9" if p_value < 1e-9 else f"p = {p_value:.1g}"
 
 
 def value_text(value: float | None) -> str:

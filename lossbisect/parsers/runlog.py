@@ -143,6 +143,7 @@ class RunLog:
         memory: Reports of memory, in file order.
         timings: Timers, in file order; of each 8 MB of a log the first 64 reports only, as there may be millions.
         dialect_reason: What told the dialect, as the end of a sentence.
+        planned_iterations: The iteration that the run was to reach, as its newest row says; None where no row does.
     """
 
     path: Path
@@ -159,3 +160,4 @@ class RunLog:
     memory: tuple[Memory, ...] = field(default=())
     timings: tuple[Timing, ...] = field(default=())
     dialect_reason: str = ""
+    planned_iterations: int | None = None

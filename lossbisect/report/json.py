@@ -30,6 +30,8 @@ def render_json(judgement: Judgement) -> str:
         "witnesses": {name: asdict(difference) for name, difference in comparison.witnesses.items()},
         "config": [asdict(item) for item in comparison.config],
         "notes": list(comparison.notes),
+        "ends": asdict(comparison.ends) if comparison.ends else None,
+        "performance": [asdict(item) | {"is_worse": item.is_worse} for item in comparison.performance],
         "rule": asdict(comparison.rule) if comparison.rule else None,
         "diagnoses": [asdict(item) for item in comparison.diagnoses],
         "rows": _rows(comparison),
@@ -50,7 +52,8 @@ def _rows(comparison: Comparison) -> list[dict[str, object]]:
         "noise_rel",
         "real_rel",
     )
-    return classify(comparison.curves, comparison.noise).select(columns).to_dicts()
+    rows = classify(comparison.curves, comparison.noise)
+    return rows.select(*dict.fromkeys(("iteration", comparison.curves.on, *columns))).to_dicts()
 
 
 def without_nan(value: object) -> object:

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 from lossbisect.compare.types import Judgement
-from lossbisect.compare.wording import relative_text
+from lossbisect.compare.wording import change_text, relative_text
+from lossbisect.report.plain import printable
 
 __all__ = ["render_table"]
 
 
 def render_table(judgements: Sequence[Judgement]) -> str:
     """Lines without colour and without a final newline, in the order of the candidates."""
-    rows = [["candidate", "verdict", "since", "median shift", "largest", "its shape speaks for"]]
+    rows = [["candidate", "verdict", "since", "median shift", "largest", "speed", "its shape speaks for"]]
     for judgement in judgements:
         comparison = judgement.comparison
         difference = comparison.difference
@@ -22,6 +23,7 @@ def render_table(judgements: Sequence[Judgement]) -> str:
                 "" if difference.first_divergent is None else str(difference.first_divergent),
                 "" if shift is None else relative_text(shift, is_signed=True),
                 "" if largest is None else relative_text(largest),
+                next((change_text(item) for item in comparison.performance), ""),
                 ", ".join(item.shape for item in comparison.diagnoses[:2]),
             ]
         )
@@ -29,4 +31,6 @@ def render_table(judgements: Sequence[Judgement]) -> str:
     first = judgements[0].comparison
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     reasons = [f"{judgement.comparison.candidate}: {judgement.reason}" for judgement in judgements]
-    return "\n".join([f"baseline {first.baseline}, noise floor by {first.noise.source}", "", *lines, "", *reasons])
+    return printable(
+        "\n".join([f"baseline {first.baseline}, noise floor by {first.noise.source}", "", *lines, "", *reasons])
+    )

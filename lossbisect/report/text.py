@@ -1,11 +1,13 @@
 """A judgement as text for a terminal: the verdict first, then the evidence, shortest first."""
 
+from lossbisect.compare.align import ITERATION
 from lossbisect.compare.noise import witness_noise
 from lossbisect.compare.stats import classify
-from lossbisect.compare.types import Comparison, Difference, Judgement
-from lossbisect.compare.wording import counted, metric_name, relative_text, value_text
+from lossbisect.compare.types import Comparison, Difference, Judgement, Performance
+from lossbisect.compare.wording import change_text, counted, metric_name, p_text, relative_text, value_text
+from lossbisect.report.plain import printable
 
-__all__ = ["render_text"]
+__all__ = ["noise_text", "render_text", "row_mark", "telling_rows", "witness_text"]
 
 _ALL_ROWS = 12
 _ROWS_BEFORE = 2
@@ -24,19 +26,21 @@ def render_text(judgement: Judgement) -> str:
             [
                 ["baseline", comparison.baseline],
                 ["candidate", comparison.candidate],
-                ["noise floor", _noise(comparison)],
+                ["noise floor", noise_text(comparison)],
             ]
         ),
         _diagnoses(comparison),
         _iterations(comparison),
         _witnesses(comparison),
+        _performance(comparison),
         _settings(comparison),
         _notes(comparison),
     ]
-    return "\n\n".join(block for block in blocks if block)
+    return printable("\n\n".join(block for block in blocks if block))
 
 
-def _noise(comparison: Comparison) -> str:
+def noise_text(comparison: Comparison) -> str:
+    """What counts as noise, and by whose word."""
     noise = comparison.noise
     if comparison.rule is not None:
         return f"the rule of {comparison.rule.name}; the marks below are by {noise.source}"
@@ -46,6 +50,8 @@ def _noise(comparison: Comparison) -> str:
         return f"{noise.source}: {spread}, a shift of {relative_text(effect.detectable_rel)} is found"
     if noise.source == "bit-exact":
         return "none: every printed digit must agree"
+    if noise.surely_shift_rel is not None and noise.surely_real_rel == 1:
+        return f"{noise.source}: a median shift for the worse of up to {relative_text(noise.surely_shift_rel)}"
     if noise.surely_real_rel == 0:
         return f"{noise.source}: every printed digit must agree"
     if noise.surely_noise_rel == noise.surely_real_rel:
@@ -62,8 +68,9 @@ def _iterations(comparison: Comparison) -> str:
         return ""
     onset = comparison.difference.first_divergent
     lines = [["", "iteration", "baseline", "candidate", "relative", ""]]
+    is_on_iteration = comparison.curves.on == ITERATION
     previous = -1
-    for index in _telling_rows(rows["iteration"].to_list(), comparison.difference):
+    for index in telling_rows(rows["iteration"].to_list(), comparison.difference):
         if index > previous + 1:
             lines.append(["", "...", "", "", "", ""])
         previous = index
@@ -71,17 +78,20 @@ def _iterations(comparison: Comparison) -> str:
         lines.append(
             [
                 ">" if row["iteration"] == onset else "",
-                str(row["iteration"]),
+                str(row["iteration"]) if is_on_iteration else f"{row['iteration']} ({row[comparison.curves.on]})",
                 value_text(row["baseline"]),
                 value_text(row["candidate"]),
                 "" if row["relative"] is None else relative_text(row["relative"], is_signed=True),
-                _mark(row),
+                row_mark(row),
             ]
         )
-    return f"{metric_name(comparison.curves.metric)}\n" + _table(lines, right=range(1, 5))
+    head = metric_name(comparison.curves.metric)
+    if not is_on_iteration:
+        head += f", by the baseline's iterations ({metric_name(comparison.curves.on)})"
+    return f"{head}\n" + _table(lines, right=range(1, 5))
 
 
-def _telling_rows(iterations: list[int], difference: Difference) -> list[int]:
+def telling_rows(iterations: list[int], difference: Difference) -> list[int]:
     """Ascending positions: around the first row that tells something, the most different one, and the last."""
     if len(iterations) <= _ALL_ROWS:
         return list(range(len(iterations)))
@@ -93,7 +103,8 @@ def _telling_rows(iterations: list[int], difference: Difference) -> list[int]:
     return sorted(shown)
 
 
-def _mark(row: dict[str, object]) -> str:
+def row_mark(row: dict[str, object]) -> str:
+    """What a classified row says, in a word or two."""
     if row["is_break"]:
         return "only one side"
     if row["is_real"]:
@@ -117,15 +128,17 @@ def _diagnoses(comparison: Comparison) -> str:
 
 def _witnesses(comparison: Comparison) -> str:
     lines = [
-        [metric_name(name), _witness(difference, name, comparison)] for name, difference in comparison.witnesses.items()
+        [metric_name(name), witness_text(difference, name, comparison)]
+        for name, difference in comparison.witnesses.items()
     ]
     return "other columns\n" + _table(lines) if lines else ""
 
 
-def _witness(difference: Difference, name: str, comparison: Comparison) -> str:
+def witness_text(difference: Difference, name: str, comparison: Comparison) -> str:
+    """How another column differs, as a clause."""
     if difference.effect is not None and difference.first_divergent is None:
         effect = difference.effect
-        return f"median shift {relative_text(effect.shift_rel, is_signed=True)} relative, p = {effect.p_value:.1g}"
+        return f"median shift {relative_text(effect.shift_rel, is_signed=True)} relative, {p_text(effect.p_value)}"
     if difference.first_divergent is not None:
         largest = f", by up to {relative_text(difference.largest_rel or 0)} relative" if difference.largest_rel else ""
         return f"differs from iteration {difference.first_divergent} on{largest}"
@@ -139,6 +152,16 @@ def _witness(difference: Difference, name: str, comparison: Comparison) -> str:
         rows = counted(difference.doubtful_rows, "iteration")
         return f"not surely noise in {rows}, by up to {relative_text(difference.largest_rel or 0)} relative"
     return f"within {relative_text(witness_noise(comparison.noise, name).surely_noise_rel)} relative"
+
+
+def _performance(comparison: Comparison) -> str:
+    lines = [_speed(item) for item in comparison.performance]
+    return "speed and memory, which decide nothing\n" + _table(lines) if lines else ""
+
+
+def _speed(item: Performance) -> list[str]:
+    figures = f"{item.baseline:.4g} vs {item.candidate:.4g}"
+    return [metric_name(item.metric), figures, change_text(item), f"{item.source} vary by {item.noise_rel * 100:.2g} %"]
 
 
 def _settings(comparison: Comparison) -> str:

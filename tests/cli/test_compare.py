@@ -1,6 +1,8 @@
 """``lossbisect compare``: exit code and output together."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,6 +84,31 @@ def test_json_is_one_object_and_nothing_else(run: Run) -> None:
     assert report["config"][0]["field"] == "adam_eps"
 
 
+def test_plain_comparison_loads_only_what_it_needs() -> None:
+    """Cold start: no test against repeats, no groups, no watch, no pictures and no pages."""
+    script = "import sys\nfrom lossbisect.cli import main\n"
+    script += (
+        f"try: main(['compare', {MEGATRON!r}, {ADAM_EPS!r}])\nexcept SystemExit as stop: print('CODE', stop.code)\n"
+    )
+    script += "print('LOADED', sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "CODE 1" in done.stdout
+    loaded = done.stdout.rpartition("LOADED ")[2]
+    idle = (
+        "scipy",
+        "lossbisect.compare.effect",
+        "lossbisect.compare.groups",
+        "lossbisect.compare.watching",
+        "lossbisect.compare.early",
+        "lossbisect.report.plot",
+        "lossbisect.report.html",
+        "lossbisect.report.json",
+        "lossbisect.redact",
+        "lossbisect.train.types",
+    )
+    assert [name for name in idle if f"'{name}'" in loaded] == []
+
+
 def test_plot_is_written(run: Run, tmp_path: Path) -> None:
     """Besides the text."""
     code, out, _ = run(BRIDGE, MEGATRON, "--plot", str(tmp_path / "loss.png"))
@@ -101,6 +128,13 @@ def test_other_metric(run: Run) -> None:
     ("arguments", "message"),
     [
         ((MEGATRON,), "Missing argument 'CANDIDATE...'"),
+        ((), "or --group twice"),
+        ((MEGATRON, ADAM_EPS, "--group", f"a={MEGATRON}", "--group", f"b={BRIDGE}"), "give either"),
+        (("--group", f"a={MEGATRON}"), "nothing to be compared with"),
+        (("--group", "a=no-such-*.log", "--group", f"b={BRIDGE}"), "No file matches 'no-such-*.log'"),
+        (("--group", "no-pattern", "--group", f"b={BRIDGE}"), "isn't NAME=GLOB"),
+        (("--group", f"a={MEGATRON}", "--group", f"b={BRIDGE}"), "without --group"),
+        ((MEGATRON, ADAM_EPS, "--on", "time"), "is not one of"),
         ((MEGATRON, ADAM_EPS, "--tolerance", "exact", "--repeat", MEGATRON), "give one of the two"),
         ((MEGATRON, ADAM_EPS, BRIDGE, "--json"), "take one candidate"),
         ((MEGATRON, "no-such.log"), "'no-such.log' does not exist"),
@@ -181,6 +215,68 @@ def test_several_candidates_make_a_table_with_the_worst_code(run: Run) -> None:
     assert code == 1
     assert [line.split()[1] for line in lines[3:5]] == ["SAME", "DIVERGED"]
     assert "gradient-or-optimizer" in lines[4]
+
+
+def test_groups_are_compared_by_their_patterns(run: Run, tmp_path: Path) -> None:
+    """Three runs each, named for people; the pattern is expanded here, so that it may be quoted."""
+    for name in ("old", "new"):
+        for seed in range(3):
+            losses = [f"{5 - second / 10 + (seed + (name == 'new')) * 1e-6:.6E}" for second in range(1, 21)]
+            _console_log(tmp_path / f"{name}-{seed}.log", losses)
+    patterns = [f"{name}={tmp_path}/{name}-*.log" for name in ("old", "new")]
+    code, out, _ = run("--group", patterns[0], "--group", patterns[1])
+    assert code == 0
+    assert "same within 4 further runs" in out
+    assert "baseline     old (3 runs)" in out
+
+
+def test_several_groups_make_a_table(run: Run, tmp_path: Path) -> None:
+    """All against the first."""
+    for name in ("a", "b", "c"):
+        for seed in range(2):
+            losses = [f"{5 - second / 10 + seed * 1e-6:.6E}" for second in range(1, 21)]
+            _console_log(tmp_path / f"{name}{seed}.log", losses)
+    names = [part for name in ("a", "b", "c") for part in ("--group", f"{name}={tmp_path}/{name}?.log")]
+    code, out, _ = run(*names)
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[3:5]] == ["b", "c"]
+
+
+def test_batch_sizes_are_compared_on_consumed_samples(run: Run, tmp_path: Path) -> None:
+    """Rows of 8 and of 16 sequences; the batch size is no difference then."""
+    small, large = tmp_path / "small.log", tmp_path / "large.log"
+    losses = [5 - second / 100 for second in range(1, 41)]
+    _console_log(small, [f"{loss:.6E}" for loss in losses])
+    text = Path(_console_log(large, [f"{sum(losses[i : i + 2]) / 2:.6E}" for i in range(0, 40, 2)])).read_text("utf-8")
+    rows = []
+    for second, row in enumerate(text.splitlines(keepends=True), start=1):
+        row = row.replace(f"consumed samples: {second * 8:12d}", f"consumed samples: {second * 16:12d}")
+        rows.append(row.replace("global batch size:     8", "global batch size:    16"))
+    large.write_text("".join(rows), encoding="utf-8")
+    code, out, _ = run(str(small), str(large), "--on", "consumed_samples")
+    assert code == 0
+    assert "20 iterations compared" in out
+    assert "by the baseline's iterations (consumed samples)" in out
+    assert run(str(small), str(large))[0] == 1
+
+
+def test_cut_file_is_undecided_until_the_end_is_named(run: Run, tmp_path: Path) -> None:
+    """The first line says where it ends and what to do."""
+    whole = Path(_console_log(tmp_path / "whole.log", [f"{5 - second / 10:.6E}" for second in range(1, 21)]))
+    cut = tmp_path / "cut.log"
+    cut.write_text("".join(whole.read_text("utf-8").splitlines(keepends=True)[:12]), encoding="utf-8")
+    code, out, _ = run(str(whole), str(cut))
+    assert code == 3
+    assert "ends at iteration 12 of the 20 that it announces" in out.splitlines()[0]
+    assert run(str(whole), str(cut), "--to", "12")[0] == 0
+
+
+def test_speed_is_told_and_decides_nothing(run: Run) -> None:
+    """Beside the verdict."""
+    code, out, _ = run(BRIDGE, MEGATRON)
+    assert code == 0
+    assert "speed and memory, which decide nothing" in out
+    assert "faster by" in out
 
 
 def test_from_and_to_cut_the_comparison(run: Run) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lossbisect.cli import main
+from lossbisect.cli.follow import GrowingLog
 
 type Run = Callable[..., tuple[int, str]]
 
@@ -80,12 +81,22 @@ def test_growing_file_is_followed_and_stopped_at_the_divergence(run: Run, baseli
     assert "iteration 7" in mark.read_text(encoding="utf-8")
 
 
-def test_idle_log_ends_the_watch(run: Run, baseline: str, tmp_path: Path) -> None:
-    """Nothing is written any more."""
+def test_failure_after_the_last_iteration_is_told_and_changes_nothing(run: Run, baseline: str, tmp_path: Path) -> None:
+    """All rows are there; one that comes before the end is another matter."""
+    crash = "Traceback (most recent call last):\nRuntimeError: disk full\n"
+    for rows_there, code in ((12, 0), (7, 3)):
+        log = tmp_path / f"run-{rows_there}.log"
+        log.write_text(rows(BASE[:rows_there]) + crash, encoding="utf-8")
+        found, out = run(str(log), "--baseline", baseline, "--idle-timeout", "0.1")
+        assert (found, "RuntimeError: disk full" in out) == (code, True)
+
+
+def test_idle_log_ends_the_watch_undecided(run: Run, baseline: str, tmp_path: Path) -> None:
+    """Nothing is written any more, and the end wasn't reached: no success."""
     log = tmp_path / "run.log"
     log.write_text(rows(BASE[:5]), encoding="utf-8")
     code, out = run(str(log), "--baseline", baseline, "--idle-timeout", "0.1")
-    assert (code, "the log hasn't changed for 0.1 s" in out) == (0, True)
+    assert (code, "up to iteration 5 of 12, but the log hasn't changed for 0.1 s" in out) == (3, True)
 
 
 def test_end_mark_ends_the_watch(run: Run, baseline: str, tmp_path: Path) -> None:
@@ -110,18 +121,21 @@ def test_log_without_a_row_is_no_success(run: Run, baseline: str, tmp_path: Path
     assert (code, out.startswith("UNDECIDED")) == (3, True)
 
 
-def test_truncated_and_restarted_file_loses_no_row(run: Run, baseline: str, tmp_path: Path) -> None:
-    """Rotation replaces the file; rows that were seen stay seen."""
+def test_truncated_and_restarted_file_loses_no_row(
+    run: Run, baseline: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rotation replaces the file between two looks; rows that were seen stay seen."""
     log = tmp_path / "run.log"
     log.write_text(rows(BASE[:6]), encoding="utf-8")
+    look = GrowingLog.look
 
-    def rotate() -> None:
-        time.sleep(0.3)
-        log.write_text(rows(BASE[6:], 7), encoding="utf-8")
+    def look_and_rotate(growing: GrowingLog) -> bool:
+        has_news = look(growing)
+        if growing.log is not None and growing.log.iterations.height == 6:
+            log.write_text(rows(BASE[6:], 7), encoding="utf-8")
+        return has_news
 
-    rotator = threading.Thread(target=rotate)
-    rotator.start()
+    monkeypatch.setattr(GrowingLog, "look", look_and_rotate)
     code, out = run(str(log), "--baseline", baseline, "--idle-timeout", "5")
-    rotator.join()
     assert code == 0
     assert out.count(" vs ") == 12

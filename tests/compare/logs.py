@@ -25,6 +25,7 @@ def make_log(
     loss_quantum_rel: float = 5e-7,
     notes: tuple[Note, ...] = (),
     failure: Failure | None = None,
+    planned: int | None = None,
     **columns: Sequence[object],
 ) -> RunLog:
     """A log with one row for each loss, from iteration `first` on; other columns as they are given."""
@@ -58,4 +59,5 @@ def make_log(
         loss_quantum_rel=loss_quantum_rel,
         notes=notes,
         failure=failure,
+        planned_iterations=planned,
     )

@@ -1,5 +1,7 @@
 """Two logs laid over each other."""
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,21 +74,80 @@ def test_run_that_failed_before_its_first_row_says_so() -> None:
         align(make_log([5.0]), make_log([], failure=crash), "lm_loss")
 
 
-def test_different_log_intervals_are_refused() -> None:
-    """A mean over 10 iterations and a mean over 5 stand for different things, even at the same iteration."""
-    every_ten = make_log([5.0, 4.0], iteration=[10, 20], window=10)
-    every_five = make_log([5.2, 5.0, 4.3, 4.0], iteration=[5, 10, 15, 20], window=5)
-    with pytest.raises(AlignmentError, match=r"mean of 10 iterations.*of 5 iterations.*same --log-interval"):
-        align(every_ten, every_five, "lm_loss")
+def test_finer_side_is_averaged_over_the_windows_of_the_coarser() -> None:
+    """Two rows of five iterations make up one of ten, each by what advanced in it; the grad norm stays its own."""
+    every_ten = make_log([5.0, 4.0], iteration=[10, 20], window=10, grad_norm=[1.0, 2.0])
+    every_five = make_log(
+        [5.2, 5.0, 4.3, 4.0],
+        iteration=[5, 10, 15, 20],
+        window=[5, 5, 1, 4],
+        number_of_skipped_iterations=[0, 0, 4, 1],
+        grad_norm=[9.0, 1.0, 9.0, 2.0],
+    )
+    curves = align(every_ten, every_five, "lm_loss")
+    assert curves.frame["candidate"].to_list() == pytest.approx([5.1, (4.3 + 4 * 4.0) / 5])
+    assert curves.frame["window"].to_list() == [10, 10]
+    assert "candidate: 4 rows averaged over the windows of the baseline" in curves.dropped[0]
+    mirrored = align(every_five, every_ten, "lm_loss").frame
+    assert mirrored["baseline"].to_list() == curves.frame["candidate"].to_list()
+    assert align(every_ten, every_five, "grad_norm").frame["candidate"].to_list() == [1.0, 2.0]
 
 
-def test_extra_first_row_of_a_longer_interval_is_left_out() -> None:
-    """Megatron-LM prints iteration 1 besides every tenth; only equal windows are compared, and it says so."""
+def test_nan_and_absent_losses_stay_in_an_averaged_window() -> None:
+    """A mean over them is NaN or missing, never a mean of the rest; a skipped iteration weighs nothing."""
+    every_two = make_log([5.0, 4.0, 3.0], iteration=[2, 4, 6], window=2)
+    one_by_one = make_log(
+        [5.0, math.nan, None, 4.0, None, 3.0],
+        window=[1, 1, 1, 1, 0, 1],
+        number_of_skipped_iterations=[0, 0, 0, 0, 1, 0],
+    )
+    values = align(every_two, one_by_one, "lm_loss").frame["candidate"].to_list()
+    assert math.isnan(values[0])
+    assert values[1:] == [None, 3.0]
+
+
+def test_windows_that_do_not_fit_are_refused() -> None:
+    """Rows over 10 iterations don't make up rows over 15."""
+    tens = make_log([5.0, 4.0, 3.0], iteration=[10, 20, 30], window=10)
+    fifteens = make_log([5.0, 4.0], iteration=[15, 30], window=15)
+    with pytest.raises(AlignmentError, match=r"mean of 10 iterations.*of 15 iterations.*same --log-interval"):
+        align(tens, fifteens, "lm_loss")
+
+
+def test_window_with_a_hole_is_left_out() -> None:
+    """A row of the finer side is missing, so its window isn't whole; the others count."""
+    tens = make_log([5.0, 4.0], iteration=[10, 20], window=10)
+    fives = make_log([5.0, 4.2, 3.8], iteration=[10, 15, 20], window=5)
+    curves = align(tens, fives, "lm_loss")
+    assert curves.frame["iteration"].to_list() == [20]
+    assert any("averaged over different numbers of iterations (iteration 10)" in text for text in curves.dropped)
+
+
+def test_extra_first_row_of_a_longer_interval_makes_up_the_tenth() -> None:
+    """Where a printer resets after its extra first row, that row and the next are the ten iterations."""
     left = make_log([6.0, 5.0, 4.0], iteration=[1, 10, 20], window=[1, 10, 10])
     right = make_log([6.0, 5.0, 4.0], iteration=[1, 10, 20], window=[1, 9, 10])
-    curves = align(left, right, "lm_loss")
-    assert curves.frame["iteration"].to_list() == [1, 20]
-    assert "1 row averaged over different numbers of iterations (iteration 10)" in curves.dropped[0]
+    frame = align(left, right, "lm_loss").frame
+    assert frame["iteration"].to_list() == [1, 10, 20]
+    assert frame["candidate"].to_list() == pytest.approx([6.0, 5.1, 4.0])
+
+
+def test_runs_of_different_batch_sizes_are_aligned_on_their_samples() -> None:
+    """Two iterations of 8 sequences are one of 16; iterations are the baseline's."""
+    small = make_log([5.0, 4.8, 4.6, 4.4], consumed_samples=[8, 16, 24, 32], global_batch_size=[8] * 4)
+    large = make_log([4.9, 4.5], consumed_samples=[16, 32], global_batch_size=[16] * 2)
+    curves = align(small, large, "lm_loss", on="consumed_samples")
+    assert curves.on == "consumed_samples"
+    assert curves.frame["iteration"].to_list() == [2, 4]
+    assert curves.frame["consumed_samples"].to_list() == [16, 32]
+    assert curves.frame["baseline"].to_list() == pytest.approx([4.9, 4.5])
+
+
+def test_log_without_samples_cannot_be_aligned_on_them() -> None:
+    """It says which log, and what to do."""
+    log = make_log([5.0], consumed_samples=[8], global_batch_size=[8])
+    with pytest.raises(AlignmentError, match="no row says its consumed_samples"):
+        align(log, make_log([5.0]), "lm_loss", on="consumed_samples")
 
 
 def test_skipped_iterations_do_not_look_like_another_interval() -> None:
@@ -131,11 +192,11 @@ def test_row_that_may_be_a_mean_is_left_out_of_the_losses() -> None:
 
 
 def test_metrics_are_those_with_a_value_losses_first() -> None:
-    """Counters, clocks and empty columns are no metrics."""
+    """Counters and empty columns are no metrics; speeds come last."""
     log = make_log(
         [5.0], grad_norm=[1.0], load_balancing_loss=[1.0], elapsed_time_per_iteration_ms=[3.0], num_zeros=[None]
     )
-    assert metrics(log) == ("lm_loss", "load_balancing_loss", "grad_norm")
+    assert metrics(log) == ("lm_loss", "load_balancing_loss", "grad_norm", "elapsed_time_per_iteration_ms")
 
 
 @settings(deadline=None, max_examples=50)

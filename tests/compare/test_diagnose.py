@@ -94,6 +94,12 @@ def test_nan_on_one_side() -> None:
     assert "against nan" in diagnoses[0].evidence
 
 
+def test_nan_to_the_end_after_small_differences() -> None:
+    """No row is left to measure a growth on."""
+    broken = [*(value * (1 + 1e-6 * row) for row, value in enumerate(BASE[:20])), *[math.nan] * 20]
+    assert shapes(base(), make_log(broken, grad_norm=GRADIENT)) == ["nan"]
+
+
 def test_absent_loss() -> None:
     """The printer left it out: NaN, negative or skipped; never silently passed."""
     absent: list[float | None] = [*BASE[:9], None, *BASE[10:]]
@@ -105,7 +111,8 @@ def test_absent_loss() -> None:
 def test_cut_file() -> None:
     """One side ends early, with or without a message."""
     crash = Failure(kind="cuda-oom", line_no=99, text="CUDA out of memory")
-    assert shapes(base(), make_log(BASE[:20], grad_norm=GRADIENT[:20])) == ["cut-short"]
+    assert shapes(base(), make_log(BASE[:20], grad_norm=GRADIENT[:20], planned=ROWS)) == ["cut-short"]
+    assert shapes(base(), make_log(BASE[:20], grad_norm=GRADIENT[:20], planned=20)) == []
     diagnoses = found(base(), make_log(BASE[:20], grad_norm=GRADIENT[:20], failure=crash))
     assert "CUDA out of memory" in diagnoses[0].evidence
 
@@ -192,6 +199,7 @@ def test_constant_offset() -> None:
         (2.0, {}, "2 to the power of 1"),
         (0.25, {}, "2 to the power of -2"),
         (3.0, {"tensor_model_parallel_size": 3}, "tensor model parallel size"),
+        (3**0.5, {"tensor_model_parallel_size": 3}, "root of the tensor model parallel size"),
         (6.0, {"global_batch_size": 48, "micro_batch_size": 4, "data_parallel_size": 2}, "number of microbatches"),
     ],
 )
@@ -250,6 +258,25 @@ def test_spikes_shifted_by_an_iteration() -> None:
     spiky[16] *= 1.6
     late[17] *= 1.6
     assert "shifted-spikes" in shapes(make_log(spiky), make_log(late))
+
+
+def test_other_batches_are_told_from_other_weights() -> None:
+    """With the same batches two curves wobble alike, whatever else differs; with others they don't."""
+    rng = random.Random(7)
+    batches, others = ([rng.gauss(0, 0.03) for _ in range(ROWS)] for _ in range(2))
+    trend = [10.4 - 0.02 * row for row in range(ROWS)]
+    ours = make_log([value + batch for value, batch in zip(trend, batches, strict=True)])
+    same = make_log(
+        [
+            value + batch + 0.02 * math.cos(row / 3)
+            for row, (value, batch) in enumerate(zip(trend, batches, strict=True))
+        ]
+    )
+    other = make_log([value + batch for value, batch in zip(trend, others, strict=True)])
+    assert shapes(ours, same) == ["differs-at-1"]
+    diagnoses = found(ours, other)
+    assert diagnoses[0].shape == "other-data-order"
+    assert "correlation of" in diagnoses[0].evidence
 
 
 def test_auxiliary_loss_alone_is_logging_only() -> None:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from lossbisect.compare import Judgement, Repeats, Verdict, compare_logs
-from lossbisect.compare.effect import ALPHA, holm, null_curves, row_widths, suffix_p_value
+from lossbisect.compare.effect import ALPHA, holm, measured_noise, null_curves, row_widths, suffix_p_value
 from lossbisect.compare.onset import onset_rows
 from lossbisect.compare.types import Effect
+from lossbisect.compare.wording import p_text
 from tests.compare.logs import make_log
 from tests.compare.simulate import heavy_noise, printed
 
@@ -22,7 +23,8 @@ def alarms(rng: np.random.Generator, pairs: int, *, rows: int, repeats: int, shi
         baseline, candidate = noise[:-1], noise[-1:] + shift
         nulls = null_curves(baseline, candidate)
         widths = row_widths(nulls, np.zeros(rows))
-        count += suffix_p_value((candidate.mean(0) - baseline.mean(0)) / widths, nulls / widths, repeats) <= ALPHA
+        measured = measured_noise(nulls / widths, repeats)
+        count += suffix_p_value((candidate.mean(0) - baseline.mean(0)) / widths, measured) <= ALPHA
     return count / pairs
 
 
@@ -44,6 +46,13 @@ def test_shift_of_a_thousandth_is_found() -> None:
     share = alarms(rng, 200, rows=200, repeats=3, shift=1e-3, correlation=0.7)
     print(f"seed {SEED}: {share:.1%} found")  # noqa: T201
     assert share >= 0.99
+
+
+@pytest.mark.parametrize("shift", [1e-2, 1.0])
+def test_large_shift_is_never_missed(shift: float) -> None:
+    """Also where one short repeat leaves a long memory possible; only spikes are cut."""
+    rng = np.random.default_rng(SEED)
+    assert alarms(rng, 60, rows=50, repeats=1, shift=shift, correlation=0.9) == 1.0
 
 
 def test_onset_of_three_noise_widths_is_dated_to_the_iteration() -> None:
@@ -153,3 +162,21 @@ def test_several_metrics_are_corrected_for_their_number() -> None:
         for p_value in (0.02, 0.001, 0.5)
     ]
     assert [effect.p_value for effect in holm(effects)] == pytest.approx([0.04, 0.003, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("p_value", "text"), [(0.02, "p = 0.02"), (1.0, "p = 1"), (3e-8, "p = 3e-08"), (1e-40, "p < 1e-9")]
+)
+def test_p_values_are_told_as_far_as_they_mean_something(p_value: float, text: str) -> None:
+    """No model of noise holds at 1e-40."""
+    assert p_text(p_value) == text
+
+
+def test_shift_since_its_onset_is_told_beside_that_over_all_rows() -> None:
+    """A late shift moves the median over all rows by less."""
+    judgement = judged(4e-3, since=120)
+    effect = judgement.comparison.difference.effect
+    assert effect is not None
+    assert effect.since_rel == pytest.approx(4e-3, rel=0.2)
+    assert abs(effect.shift_rel) < 2e-3
+    assert "from there on it lies +" in judgement.reason
