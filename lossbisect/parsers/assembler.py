@@ -4,6 +4,7 @@ Columns are kept, not objects, so that a long log stays small.
 """
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from lossbisect.parsers.events import Config, Evaluation, Event, Finish, Rows, Stage, Start, StepTime, Version
 from lossbisect.parsers.failures import worse
 from lossbisect.parsers.records import ELAPSED_COLUMN, THROUGHPUT_COLUMN
-from lossbisect.parsers.rows import HEAD_ROWS, AttemptFacts, with_meaning
+from lossbisect.parsers.rows import HEAD_ROWS, AttemptFacts, gives_meaning, with_meaning
 from lossbisect.parsers.runlog import (
     Attempt,
     Checkpoint,
@@ -72,10 +73,16 @@ class Assembler:
         has_failure: Whether a failure was seen.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, columns: Collection[str] | None = None) -> None:
+        """An empty run.
+
+        Args:
+            path: The file.
+            columns: The columns that are wanted, if not all; others are kept only as far as rows need them.
+        """
         self._path = path
         self._states: list[_State] = []
-        self._table = _Table()
+        self._table = _Table(columns)
         self._evaluations: list[tuple[int | None, int, str, str, float | None, int]] = []
         self._notes: list[Note] = []
         self._checkpoints: list[Checkpoint] = []
@@ -139,9 +146,8 @@ class Assembler:
         """The run. `add` must not be called afterwards."""
         import polars as pl
 
-        frame = self._table.frame()
         iterations = empty_frame(ITERATION_COLUMNS)
-        if frame is not None:
+        if self.has_rows:
             facts = [
                 AttemptFacts(
                     index=state.attempt.index,
@@ -153,7 +159,8 @@ class Assembler:
                 )
                 for state in self._states
             ]
-            meaning = with_meaning(frame, facts, resets_every_row=dialect != "megatron-lm")
+            # No name holds a table on the way: each would be a second copy of it.
+            meaning = with_meaning(self._table.taken(), facts, resets_every_row=dialect != "megatron-lm")
             self._notes.extend(meaning.notes)
             iterations = conform(with_step_times(meaning.frame, self._step_times))
         schema = {column.name: getattr(pl, column.dtype) for column in VALIDATION_COLUMNS}
@@ -180,6 +187,7 @@ class Assembler:
             memory=tuple(self._memory),
             timings=tuple(self._timings),
             dialect_reason=dialect_reason,
+            planned_iterations=next((state.total for state in reversed(self._states) if state.total), None),
         )
 
     def _current(self, line_no: int) -> _State:
@@ -258,7 +266,8 @@ class Assembler:
 class _Table:
     """Columns that grow by rows of changing shape."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: Collection[str] | None) -> None:
+        self._wanted = columns
         self._chunks: list[pl.DataFrame] = []
         self._rows: list[tuple[Rows, int]] = []
         self._n_rows = 0
@@ -270,12 +279,13 @@ class _Table:
         if self._n_rows >= _CHUNK_ROWS:
             self._flush()
 
-    def frame(self) -> "pl.DataFrame | None":
-        """All rows so far; None if there is none."""
+    def taken(self) -> "pl.DataFrame":
+        """All rows, of which none stays here. There must be one."""
         import polars as pl
 
         self._flush()
-        return pl.concat(self._chunks, how="diagonal") if self._chunks else None
+        chunks, self._chunks = self._chunks, []
+        return pl.concat(chunks, how="diagonal", rechunk=False)
 
     def _flush(self) -> None:
         import numpy as np
@@ -289,6 +299,8 @@ class _Table:
         for rows, _ in self._rows:
             stop = start + len(rows)
             for name, values in zip(rows.columns, rows.values, strict=True):
+                if self._wanted is not None and name not in self._wanted and not gives_meaning(name):
+                    continue
                 if name not in columns:
                     columns[name] = np.empty(self._n_rows)
                     is_there[name] = np.zeros(self._n_rows, np.bool_)

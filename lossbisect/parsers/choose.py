@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +37,13 @@ _JSON_START = re.compile(r"\ufeff?\s*(?:\{\s*[\"}]|\[\s*\{)")
 _LARGEST_DOCUMENT = 1 << 30
 
 
-def read_parts(paths: Sequence[Path], shown: Path) -> RunLog:
+def read_parts(paths: Sequence[Path], shown: Path, columns: Collection[str] | None = None) -> RunLog:
     """The run that a log tells.
 
     Args:
         paths: Its parts, in order.
         shown: Its name in messages.
+        columns: The columns that are wanted, if not all; others need not come back.
 
     Raises:
         ParseError: It can't be read, or is damaged.
@@ -61,7 +62,7 @@ def read_parts(paths: Sequence[Path], shown: Path) -> RunLog:
     if (log := _read_document(paths, head, shown)) is not None:
         return log
     with open_log(paths) as stream:
-        log = read_megatron(BlockReader(stream, shown), shown)
+        log = read_megatron(BlockReader(stream, shown), shown, columns)
     if log is None or log.iterations.is_empty():
         with open_log(paths) as stream:
             log = read_nemo(BlockReader(stream, shown), shown) or log

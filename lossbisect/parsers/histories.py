@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,9 +55,8 @@ def read_history(rows: list[dict[str, Any]], path: Path, first_line: int | None 
         ParseError: It has no column of iterations, or a value is no number.
     """
     keys = {key for row in rows for key in row}
-    if keys >= _OURS and "log" in keys:
-        raise ParseError(f"{path}: holds several logs. Write each into a file of its own.")
     if keys >= _OURS:
+        _refuse_several(keys, path)
         return _read_own(rows, path)
     axis = next((axis for axis in _AXES if axis in keys), None)
     if axis is None:
@@ -96,7 +95,14 @@ def read_parquet(path: Path) -> RunLog:
         raise ParseError(f"{path}: no readable Parquet: {str(error).splitlines()[0]}.") from None
     if not set(frame.columns) >= _OURS:
         return read_history(frame.to_dicts(), path)
+    _refuse_several(frame.columns, path)
     return _own(frame, path)
+
+
+def _refuse_several(columns: Collection[str], path: Path) -> None:
+    """Refuse what 'parse -o' wrote of several logs: as one run, their rows would say something else."""
+    if "log" in columns:
+        raise ParseError(f"{path}: holds several logs. Write each into a file of its own.")
 
 
 def read_mlflow_store(folder: Path) -> RunLog:

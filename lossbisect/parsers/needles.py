@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["find_needles"]
 
-_PIECE_BYTES = 1 << 16
+_PIECE_BYTES = 1 << 17
 _SMALL_BYTES = 1 << 14  # below, setting the search up in polars takes longer than the search
 
 
@@ -38,11 +38,13 @@ def find_needles(
             # Pieces of whole lines: one long text would be copied again and again.
             stop = min(data.find(b"\n", start + _PIECE_BYTES, end) + 1 or end, end)
             starts.append(start)
-            pieces.append(data[start:stop].decode("utf-8", "replace"))
+            pieces.append(data[start:stop])
             start = stop
-    frame = pl.DataFrame({"start": pl.Series(starts, dtype=pl.Int64), "text": pl.Series(pieces, dtype=pl.String)})
-    found_at = frame.lazy().select("start", at=pl.col("text").str.find_many(list(needles), leftmost=True))
-    return found_at.explode("at").select(pl.col("start") + pl.col("at")).drop_nulls().collect().to_series().to_numpy()
+    found_at = pl.Series(pieces, dtype=pl.Binary).cast(pl.String).str.find_many(list(needles), leftmost=True)
+    counts = found_at.list.len().to_numpy()
+    offsets: NDArray[np.int64] = np.repeat(np.array(starts, np.int64), counts)
+    offsets += found_at.explode().drop_nulls().to_numpy()
+    return offsets
 
 
 @lru_cache(maxsize=16)

@@ -1,41 +1,86 @@
-"""Blocks scanned ahead while earlier ones are used."""
+"""Blocks scanned ahead while earlier ones are used: in threads, and those of a large file in processes.
+
+Threads share Python's one lock, so that two of them are hardly faster than one; but a process takes a third of a second
+to start. So a large file is scanned by threads for its first blocks, and by processes (`workers`) after that.
+"""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 
+from lossbisect.parsers.rowscan import Layouts
 from lossbisect.parsers.scan import Scan, scan
 from lossbisect.parsers.source import Block, BlockReader
+from lossbisect.parsers.workers import Workers, workers_for
 
-__all__ = ["scans"]
+__all__ = ["HEAD_BLOCKS", "scans"]
 
-_WORKERS = 2
-_AHEAD = 2
+HEAD_BLOCKS = 4
+"""So many blocks are at hand; of later ones only what they hold."""
+
+_THREADS = 2
 
 
-def scans(reader: BlockReader) -> Iterator[tuple[Block, Scan]]:
-    """Every block of a log and what it holds, in order.
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A block that is being scanned.
+
+    Attributes:
+        block: Gives the block, if told the number of its first line.
+        scan: What it holds.
+        is_relative: Whether its lines are counted from 0.
+    """
+
+    block: Callable[[int], Block]
+    scan: Future[Scan]
+    is_relative: bool
+
+
+def scans(reader: BlockReader) -> Iterator[tuple[Callable[[], Block], Scan]]:
+    """Every block of a log, on request, and what it holds, in order.
 
     A block is scanned on the guess that the one before it ends with whole rows, as nearly all do; where it doesn't,
     what is left of that one is carried into it and it is scanned again.
     """
-    first = reader.read()
-    if first is None or first.is_last:
-        if first is not None:
-            yield first, scan(first)
-        return
-    queue: deque[tuple[Block, Future[Scan]]] = deque()
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        queue.append((first, pool.submit(scan, first)))
+    layouts = Layouts()
+    with ExitStack() as stack:
+        workers = workers_for(reader)
+        if workers:
+            stack.enter_context(workers)
+        pool = stack.enter_context(ThreadPoolExecutor(_THREADS))
+
+        def here(block: Block) -> _Piece:
+            return _Piece(lambda _: block, pool.submit(scan, block, layouts), is_relative=False)
+
+        pieces = _pieces(reader, here, workers)
+        n_ahead = workers.count + 1 if workers else _THREADS
+        queue: deque[_Piece] = deque()
+        line_no = 1
         while True:
-            while len(queue) < _AHEAD and (read := reader.read()) is not None:
-                queue.append((read, pool.submit(scan, read)))
+            while len(queue) < n_ahead and (piece := next(pieces, None)):
+                queue.append(piece)
             if not queue:
                 return
-            block, future = queue.popleft()
-            result = future.result()
+            piece = queue.popleft()
+            result = piece.scan.result()
+            if piece.is_relative:
+                result = result.moved_by(line_no)
+            block = partial(piece.block, line_no)
+            line_no = result.next_line_no
             if result.keep_from is not None:
-                following, _ = queue.popleft()
-                carried = block.carried_into(following, result.keep_from)
-                queue.appendleft((carried, pool.submit(scan, carried)))
+                carried = block().carried_into(queue.popleft().block(line_no), result.keep_from)
+                queue.appendleft(here(carried))
             yield block, result
+
+
+def _pieces(reader: BlockReader, here: Callable[[Block], _Piece], workers: Workers | None) -> Iterator[_Piece]:
+    count = 0
+    while (count < HEAD_BLOCKS or workers is None) and (block := reader.read()):
+        count += 1
+        yield here(block)
+    if workers:
+        for start, stop in workers.spans(reader.n_bytes):
+            yield _Piece(partial(workers.block, start, stop), workers.submit(start, stop), is_relative=True)

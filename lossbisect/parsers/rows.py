@@ -6,19 +6,31 @@ Pure: a frame of rows as printed goes in, a frame of what they say comes out, wi
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lossbisect.parsers.records import ELAPSED_COLUMN, LOSS_COLUMN, NAN_COLUMN, SKIPPED_COLUMN, is_loss_column
+from lossbisect.parsers.records import (
+    ELAPSED_COLUMN,
+    LOSS_COLUMN,
+    NAN_COLUMN,
+    SKIPPED_COLUMN,
+    THROUGHPUT_COLUMN,
+    is_loss_column,
+)
 from lossbisect.parsers.runlog import Note
 from lossbisect.parsers.second_row import RowTime, decide, mend
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["HEAD_ROWS", "AttemptFacts", "Meaning", "with_meaning"]
+__all__ = ["HEAD_ROWS", "AttemptFacts", "Meaning", "gives_meaning", "with_meaning"]
 
 HEAD_ROWS = 2
 """So many of an attempt's first rows need their own clocks."""
 
 _MOST_CUT_NOTES = 20
+_RL = "rl_"  # reinforcement learning: its means may be below zero
+_NEVER = 2**62  # later than any iteration
+
+
+_GIVES_MEANING = frozenset({ELAPSED_COLUMN, LOSS_COLUMN, NAN_COLUMN, SKIPPED_COLUMN, THROUGHPUT_COLUMN})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +65,11 @@ class Meaning:
 
     frame: "pl.DataFrame"
     notes: list[Note]
+
+
+def gives_meaning(column: str) -> bool:
+    """Whether what other columns mean depends on a column."""
+    return column in _GIVES_MEANING or column.startswith(_RL)
 
 
 def with_meaning(frame: "pl.DataFrame", facts: list[AttemptFacts], *, resets_every_row: bool) -> Meaning:
@@ -148,11 +165,14 @@ def _mend_second_rows(frame: "pl.DataFrame", facts: list[AttemptFacts], notes: l
     losses = [name for name in frame.columns if is_loss_column(name)]
     by_index = {fact.index: fact for fact in facts}
     mended: dict[str, dict[int, float | None]] = {}
-    heads = frame.with_row_index("_row").group_by("attempt", maintain_order=True).head(HEAD_ROWS)
+    heads = frame.select("attempt").with_row_index("_row").group_by("attempt", maintain_order=True).head(HEAD_ROWS)
     for _, head in heads.group_by("attempt", maintain_order=True):
-        if head.height < HEAD_ROWS or not head["is_complete"].all():
+        # One row at a time: to gather rows from all columns would copy them.
+        rows = [frame.row(row, named=True) for row in head["_row"]]
+        if len(rows) < HEAD_ROWS or not all(row["is_complete"] for row in rows):
             continue
-        first, second = head.to_dicts()
+        first, second = rows
+        second_row = head["_row"][1]
         fact = by_index[first["attempt"]]
         decision = decide(
             _row_time(first, fact.stamps[0]),
@@ -168,13 +188,13 @@ def _mend_second_rows(frame: "pl.DataFrame", facts: list[AttemptFacts], notes: l
             notes.append(Note(line_no=second["line_no"], kind="row-2-undecided", text=text))
         elif first["_interval"] == 1 and second["iteration"] == first["iteration"] + 1:
             for name, value in mend(first, second, losses).items():
-                mended.setdefault(name, {})[second["_row"]] = value
+                mended.setdefault(name, {})[second_row] = value
             text = (
                 f"Iteration {second['iteration']} was printed as the mean of {where}; its own values were worked out."
             )
             notes.append(Note(line_no=second["line_no"], kind="row-2-mean", text=text))
         else:
-            mended.setdefault("_carried", {})[second["_row"]] = second["iteration"] - first["iteration"] + 1
+            mended.setdefault("_carried", {})[second_row] = second["iteration"] - first["iteration"] + 1
     for name, values in mended.items():
         new = pl.Series(list(values.values()), dtype=pl.Float64).cast(frame[name].dtype)
         frame = frame.with_columns(frame[name].scatter(list(values), new).alias(name))
@@ -221,7 +241,7 @@ def _with_nan(frame: "pl.DataFrame", notes: list[Note]) -> "pl.DataFrame":
         pl.when((pl.col(name) == 0.0) & nothing_advanced).then(pl.lit(None)).otherwise(pl.col(name)).alias(name)
         for name in losses
     )
-    if any(name.startswith("rl_") for name in frame.columns):
+    if any(name.startswith(_RL) for name in frame.columns):
         return frame  # a mean below zero isn't printed either
     is_logged = {name: pl.col(name).is_not_null().any().over("total") for name in losses}
     went_nan = pl.col(LOSS_COLUMN).is_null() & is_logged[LOSS_COLUMN] & pl.col("is_complete") & ~nothing_advanced
@@ -246,9 +266,23 @@ def _note_overlap(frame: "pl.DataFrame", notes: list[Note]) -> None:
 
     if frame["attempt"].n_unique() < 2:
         return
-    last = pl.col("line_no") == pl.col("line_no").max().over("total", "iteration")
-    first = pl.col("iteration").min().over("attempt")
-    rows = frame.select("total", "iteration", "line_no", LOSS_COLUMN, last=last, first=first)
+    iteration = pl.col("iteration")
+    spans = frame.group_by("attempt").agg(first=iteration.min(), end=iteration.max()).sort("attempt")
+    spans = spans.select(
+        "attempt",
+        "first",
+        ends_before=pl.col("end").cum_max().shift(1, fill_value=-1),
+        starts_after=pl.col("first").cum_min(reverse=True).shift(-1),
+    )
+    # Few rows are left where a run went on; of all rows, what follows would take more memory than the table.
+    near = frame.select("attempt", "iteration").join(spans, on="attempt", maintain_order="left")
+    is_near = near.select(
+        (iteration <= pl.col("ends_before")) | (iteration >= pl.col("starts_after").fill_null(_NEVER))
+    ).to_series()
+    del near
+    rows = frame.select("total", "iteration", "attempt", "line_no", LOSS_COLUMN).filter(is_near)
+    rows = rows.join(spans.select("attempt", "first"), on="attempt", maintain_order="left")
+    rows = rows.with_columns(last=pl.col("line_no") == pl.col("line_no").max().over("total", "iteration"))
     again = rows.filter("last").join(rows.filter(~pl.col("last")), on=["total", "iteration"], maintain_order="left")
     again = again.filter(pl.col("first") > pl.col("first_right"))
     if again.is_empty():

@@ -1,7 +1,7 @@
 """Training rows of a block: most by the quick way of their shape, the rest one by one."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     type Offsets = NDArray[np.int64]
 
-__all__ = ["ROW_NEEDLES", "Run", "find_rows"]
+__all__ = ["ROW_NEEDLES", "Layouts", "Run", "find_rows"]
 
 ROW_NEEDLES = ("iteration ", "iteration\t")
 """Text of which every record has one where it starts."""
@@ -25,8 +25,8 @@ ROW_NEEDLES = ("iteration ", "iteration\t")
 _START = re.compile(rb"iteration[ \t]+\d{1,12}[ \t]*/[ \t]*\d{1,12}[ \t]*\|")
 _AFTER_NEEDLE = b" \t0123456789"
 _MOST_JOINED = 8
-_MOST_LAYOUTS = 64
-_FEWEST_QUICK = 32
+_MOST_KNOWN = 128
+_MOST_LEARNED = 64  # in one block: where no row is like another, learning only costs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -37,40 +37,60 @@ class Run:
     rows: Rows
 
 
-def find_rows(block: Block, hits: "Offsets", *, fewest_quick: int = _FEWEST_QUICK) -> tuple[list[Run], int]:
+class Layouts:
+    """The shapes of rows that were learned so far, the most frequent ones first."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Layout, ...] = ()
+
+    def __iter__(self) -> Iterator[Layout]:
+        """The shapes, as they are now."""
+        return iter(self._known)
+
+    def remember(self, counts: Mapping[Layout, int]) -> None:
+        """Take the shapes of a block's rows and how often each came; what didn't come for long is forgotten."""
+        came = sorted(counts, key=lambda layout: -counts[layout])
+        self._known = (*came, *(layout for layout in self._known if layout not in counts))[:_MOST_KNOWN]
+
+
+def find_rows(block: Block, hits: "Offsets", layouts: Layouts, *, is_quick: bool = True) -> tuple[list[Run], int]:
     """Runs of rows in file order, and where the first row starts that isn't whole yet (else the block's end).
 
     Args:
         block: The block.
         hits: Where a needle of rows stands, rising.
-        fewest_quick: With fewer rows left to read, each is read by itself.
+        layouts: The shapes that are known; what is learned here is added.
+        is_quick: Whether rows are taken by their shapes; else each is read by itself.
     """
     import numpy as np
 
     runs: list[Run] = []
-    quick: list[_Quick] = []
     end = len(block.data)
-    starts = _candidates(block, hits)
-    places = np.arange(len(starts))  # among all candidates
+    rest = _Candidates(block, _candidates(block, hits))
+    for known in layouts if is_quick else ():
+        rest.take(known)
+    learned: list[Layout] = []
     position = 0
-    while position < len(starts):
-        start = int(starts[position])
+    while position < len(rest.starts):
+        start = int(rest.starts[position])
         if not _START.match(block.data, start):
             position += 1
             continue
         line = block.line_at(start)
-        found, layout, is_whole = _slow(block, line)
+        records, line_end, is_whole = _records(block, line)
         if not is_whole:
             end = line.start
             break
-        runs.extend(found)
-        position = int(np.searchsorted(starts, line.end))
-        if layout and len(starts) - position >= fewest_quick and len(quick) < _MOST_LAYOUTS:
-            starts, places, position = starts[position:], places[position:], 0
-            taken = take(layout, block, starts)
-            quick.append(_Quick(layout, taken, starts[taken.fits], places[taken.fits]))
-            starts, places = starts[~taken.fits], places[~taken.fits]
-    runs.extend(_quick_runs(block, quick))
+        runs.extend(_single(record, line, line_end) for record in records)
+        position = int(np.searchsorted(rest.starts, line.end))
+        is_learnable = is_quick and len(learned) < _MOST_LEARNED and len(records) == 1 and line_end == line.end
+        if is_learnable and (layout := learn(block.data[line.start : line.end], records[0])):
+            learned.append(layout)
+            rest.drop(position)
+            rest.take(layout)
+            position = 0
+    layouts.remember(dict.fromkeys(learned, 0) | {part.layout: len(part.offsets) for part in rest.taken})
+    runs.extend(_quick_runs(block, rest.taken))
     runs.sort(key=lambda run: int(run.offsets[0]))
     return runs, end
 
@@ -83,6 +103,29 @@ class _Quick:
     taken: Taken
     offsets: "Offsets"
     places: "Offsets"
+
+
+class _Candidates:
+    """Where a row may start in a block, less those that were taken."""
+
+    def __init__(self, block: Block, starts: "Offsets") -> None:
+        import numpy as np
+
+        self._block = block
+        self.starts = starts
+        self._places = np.arange(len(starts))  # among all candidates
+        self.taken: list[_Quick] = []
+
+    def drop(self, count: int) -> None:
+        """Leave out the first ones."""
+        self.starts, self._places = self.starts[count:], self._places[count:]
+
+    def take(self, layout: Layout) -> None:
+        """Take the rows of a shape."""
+        if taken := take(layout, self._block.data, self.starts):
+            fits = taken.fits
+            self.taken.append(_Quick(layout, taken, self.starts[fits], self._places[fits]))
+            self.starts, self._places = self.starts[~fits], self._places[~fits]
 
 
 def _candidates(block: Block, hits: "Offsets") -> "Offsets":
@@ -130,17 +173,14 @@ def _quick_runs(block: Block, quick: list[_Quick]) -> Iterator[Run]:
             yield Run(offsets=offsets[start:stop], rows=rows.part(start, stop))
 
 
-def _slow(block: Block, line: Line) -> tuple[list[Run], Layout | None, bool]:
-    """A line's rows, their shape if it can come again, and whether the line was whole in the block."""
+def _records(block: Block, line: Line) -> tuple[list[Record], int, bool]:
+    """A line's records, where they end, and whether they are whole in the block."""
     text, end = line.text, line.end
     if wants_more(text):
         text, end, is_unfinished = _join(block, line)
         if is_unfinished and not block.is_last:
-            return [], None, False
-    records = find_records(text, is_ended=line.is_ended)
-    runs = [_single(record, line, end) for record in records]
-    layout = learn(block.data[line.start : line.end], records[0]) if len(records) == 1 and end == line.end else None
-    return runs, layout, True
+            return [], end, False
+    return find_records(text, is_ended=line.is_ended), end, True
 
 
 def _join(block: Block, line: Line) -> tuple[str, int, bool]:

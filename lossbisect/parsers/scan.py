@@ -7,16 +7,16 @@ touched, so the cost of a log is that of its rows, not of what other ranks and l
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
 from lossbisect.parsers.config_dump import Dump, parse_arguments, parse_summary, parse_yaml
-from lossbisect.parsers.events import Config, Event, Finish, Stage, Start, StepTime, Version
+from lossbisect.parsers.events import Config, Event, Finish, Rows, Stage, Start, StepTime, Version
 from lossbisect.parsers.failures import FAILURE_NEEDLES, find_failure
 from lossbisect.parsers.marks import MARK_FINDERS, TIMER_NEEDLES, find_checkpoints, find_timings
 from lossbisect.parsers.needles import find_needles
 from lossbisect.parsers.prefixes import peel
-from lossbisect.parsers.rowscan import ROW_NEEDLES, Run, find_rows
+from lossbisect.parsers.rowscan import ROW_NEEDLES, Layouts, Run, find_rows
 from lossbisect.parsers.runlog import Checkpoint, Memory, Timing
 from lossbisect.parsers.source import Block, Line
 from lossbisect.parsers.validation import EVALUATION_NEEDLES, find_evaluations
@@ -40,6 +40,7 @@ class Scan:
         timings: In file order, of the first reports only.
         step_times: In file order.
         keep_from: Where the next block must start again because something here isn't whole yet, or None.
+        next_line_no: 1-based physical line of what follows the block.
     """
 
     events: list[Event]
@@ -48,17 +49,39 @@ class Scan:
     timings: list[Timing]
     step_times: list[StepTime]
     keep_from: int | None
+    next_line_no: int
+
+    def moved_by(self, n_lines: int) -> "Scan":
+        """The same with lines counted from another start."""
+
+        def moved[T: (Event, Checkpoint, Memory, Timing, StepTime)](items: list[T]) -> list[T]:
+            return [
+                replace(item, line_nos=item.line_nos + n_lines)
+                if isinstance(item, Rows)
+                else replace(item, line_no=item.line_no + n_lines)
+                for item in items
+            ]
+
+        return Scan(
+            events=moved(self.events),
+            checkpoints=moved(self.checkpoints),
+            memory=moved(self.memory),
+            timings=moved(self.timings),
+            step_times=moved(self.step_times),
+            keep_from=self.keep_from,
+            next_line_no=self.next_line_no + n_lines,
+        )
 
 
-def scan(block: Block) -> Scan:
-    """Every event of a block."""
+def scan(block: Block, layouts: Layouts) -> Scan:
+    """Every event of a block. The shapes of rows that are known only make it faster."""
     import numpy as np
 
     hits = find_needles(block.data, NEEDLES)
     first_bytes = np.frombuffer(block.data, np.uint8)[hits]
     is_row = first_bytes == ord(ROW_NEEDLES[0][0])
     is_timer = np.isin(first_bytes, [ord(needle[0]) for needle in TIMER_NEEDLES])
-    runs, end = find_rows(block, hits[is_row])
+    runs, end = find_rows(block, hits[is_row], layouts)
     marks: list[tuple[int, Event]] = []
     by_needle = _by_needle(block, hits[~(is_row | is_timer)].tolist())
     for finder in (_evaluations, _marks, _dumps):
@@ -77,6 +100,7 @@ def scan(block: Block) -> Scan:
         timings=[timing for offset in timers for timing in find_timings(block, offset)],
         step_times=_step_times(block, by_needle, end),
         keep_from=end if end < len(block.data) else None,
+        next_line_no=block.next_line_no,
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lossbisect.errors import UnknownFormatError
 from lossbisect.parsers import RunLog, read_log
-from lossbisect.parsers.failures import FAILURE_KINDS
+from lossbisect.parsers.failure_kinds import FAILURE_KINDS
 
 START = "[before the start of training step] datetime: 2026-01-01 00:00:00 "
 ROW = (
@@ -55,11 +55,24 @@ FAILURES = [
         "nccl",
         "[rank1]:[E1006 04:18:02.1 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: W",
     ),
+    ("gpu-hardware", "RuntimeError: CUDA error: uncorrectable ECC error encountered"),
+    ("cuda-driver", "RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version"),
+    ("disk-full", "OSError: [Errno 28] No space left on device"),
+    ("file-system", "OSError: [Errno 116] Stale file handle"),
+    ("node-failure", "slurmstepd: error: *** JOB 1 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO NODE FAILURE ***"),
+    ("preemption", "slurmstepd: error: *** JOB 1 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO PREEMPTION ***"),
+    ("shared-memory", "ERROR: Unexpected bus error in worker, caused by insufficient shared memory (shm)."),
+    (
+        "port-in-use",
+        "torch.distributed.DistNetworkError: port: 29500, name: EADDRINUSE, message: address already in use",
+    ),
+    ("rendezvous", "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection has failed."),
     ("signal", "Segmentation fault (core dumped)"),
     ("signal", "srun: error: n1: task 3: Killed"),
     ("signal", "  exitcode  : -9 (pid: 12)"),
     ("signal", "torch.distributed.elastic.multiprocessing.errors: Received 15 death signal, shutting down workers"),
 ]
+LINES = dict(FAILURES)
 
 
 @pytest.mark.parametrize(("kind", "line"), FAILURES)
@@ -79,7 +92,7 @@ def test_every_kind_is_tested() -> None:
 
 def test_cause_goes_before_consequence(tmp_path: Path) -> None:
     """One rank's memory error is the failure, though others reported a timeout first and a signal last."""
-    log = read(tmp_path, START, ROW.format(1), FAILURES[13][1], FAILURES[0][1], FAILURES[15][1])
+    log = read(tmp_path, START, ROW.format(1), LINES["nccl"], FAILURES[0][1], LINES["signal"])
     assert log.failure is not None
     assert (log.failure.kind, log.failure.line_no) == ("cuda-oom", 4)
 
@@ -118,6 +131,8 @@ def test_failure_of_an_earlier_attempt_is_a_note(tmp_path: Path) -> None:
         "[after training is done] datetime: 2026-01-01 00:00:00 ",
         "Exiting during evaluation, timelimit reached",
         "[rank0]:[W1006 04:18:02.1 ProcessGroupNCCL.cpp:1505] Warning: destroy_process_group() was not called",
+        "[rank3]:[W1006 04:18:02.1 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl: Connection reset by peer",
+        "n1:17:29 [0] NCCL INFO Call to connect returned Connection refused, retrying",
         "WARNING: something about NCCL_DEBUG and SIGTERM",
         "    raise torch.OutOfMemoryError",
     ],
@@ -130,7 +145,7 @@ def test_clean_end_is_no_failure(tmp_path: Path, line: str) -> None:
 def test_signal_after_a_clean_exit_is_no_failure(tmp_path: Path) -> None:
     """Launchers report the signal that the trainer obeyed; an error after it still counts."""
     done = "[exiting program after receiving SIGTERM.] datetime: 2026-01-01 00:00:00 "
-    assert read(tmp_path, START, ROW.format(1), done, FAILURES[15][1]).failure is None
+    assert read(tmp_path, START, ROW.format(1), done, LINES["signal"]).failure is None
     log = read(tmp_path, START, ROW.format(1), done, FAILURES[0][1])
     assert log.failure is not None
     assert log.failure.kind == "cuda-oom"

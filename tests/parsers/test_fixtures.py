@@ -9,6 +9,7 @@ import pytest
 
 from lossbisect import errors
 from lossbisect.parsers import read_log
+from lossbisect.schema import OWN_COLUMNS
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 LOGS = sorted(path for folder in ("logs", "real") for path in (FIXTURES / folder).glob("*.log"))
@@ -70,3 +71,15 @@ def test_log_reads_as_its_table_says(path: Path) -> None:
         assert log.failure.line_no == expected["failure"]["line_no"]
         assert expected["failure"]["says"] in log.failure.text
     assert [note.kind for note in log.notes] == expected["notes"]
+
+
+@pytest.mark.parametrize("columns", [["lm_loss"], ["grad_norm", "load_balancing_loss", "no_such_column"], []])
+def test_some_columns_are_those_of_the_whole_table(columns: list[str]) -> None:
+    """Asking for less changes no row, no value, no note."""
+    for path in LOGS:
+        if "error" in json.loads(path.with_suffix(".json").read_text()):
+            continue
+        whole, part = read_log(path), read_log(path, columns=columns)
+        names = [name for name in whole.iterations.columns if name in {*OWN_COLUMNS, *columns}]
+        assert part.iterations.equals(whole.iterations.select(names)), path
+        assert (part.notes, part.attempts, part.failure) == (whole.notes, whole.attempts, whole.failure)

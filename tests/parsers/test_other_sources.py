@@ -146,6 +146,16 @@ def test_own_export_comes_back(tmp_path: Path, ending: str) -> None:
     assert (again.loss_kind, again.loss_quantum_rel) == (log.loss_kind, log.loss_quantum_rel)
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json", "ndjson"])
+def test_export_of_several_logs_is_no_run(tmp_path: Path, ending: str) -> None:
+    """The rows of several logs in one file are refused, as together they would tell another run."""
+    frame = read_log(FIXTURE).iterations.select(pl.lit("a.log").alias("log"), pl.all())
+    path = tmp_path / f"out.{ending}"
+    write(frame, path)
+    with pytest.raises(ParseError, match="holds several logs"):
+        read_log(path)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

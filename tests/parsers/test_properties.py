@@ -16,7 +16,7 @@ from lossbisect.parsers import RunLog, read_log
 from lossbisect.parsers.events import Rows
 from lossbisect.parsers.files import open_log
 from lossbisect.parsers.needles import find_needles
-from lossbisect.parsers.rowscan import ROW_NEEDLES, find_rows
+from lossbisect.parsers.rowscan import ROW_NEEDLES, Layouts, find_rows
 from lossbisect.parsers.source import Block, BlockReader, clean
 
 PROFILE = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -263,7 +263,7 @@ def test_quick_way_equals_slow_way(first: list[Row], second: list[Row], prefix: 
         content = mangler(content, data.draw(st.integers(0, len(content) - 1)))
     block = Block(clean(content), line_no=5, is_last=True)
     hits = find_needles(block.data, ROW_NEEDLES)
-    quick, slow = (find_rows(block, hits, fewest_quick=fewest) for fewest in (0, 1 << 60))
+    quick, slow = (find_rows(block, hits, Layouts(), is_quick=is_quick) for is_quick in (True, False))
     assert quick[1] == slow[1]
     one_by_one = [
         [_plain(run.rows.part(at, at + 1)) for run in way[0] for at in range(len(run.rows))] for way in (quick, slow)
