@@ -26,12 +26,17 @@ def count_losses(scalars: Path) -> int:
 def read_run(record: RunRecord) -> "RunLog":
     """The run's recorded values, with the configuration and notes that its console tells.
 
+    A run without a recorder of ours inside (a command of the user's) has its console alone: values as they were
+    printed.
+
     Raises:
-        ParseError: The run has recorded nothing.
+        ParseError: The run has recorded and printed nothing.
     """
     from lossbisect.errors import ParseError
     from lossbisect.parsers import read_log
 
+    if not record.scalars.exists():
+        return read_log(record.console)
     curves = read_log(record.scalars)
     try:
         console = read_log(record.console)

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from lossbisect.train.executors.options import ExecutorOptions
 from lossbisect.train.types import Lane, RunSpec, Sources, TrainerName
 
 __all__ = ["DEFAULT_RECIPES", "DEFAULT_TIMEOUT_S", "run_spec"]
@@ -19,6 +20,7 @@ def run_spec(
     lane: Lane = Lane.CPU,
     python: Path | None = None,
     timeout_s: float | None = None,
+    executor: ExecutorOptions | None = None,
 ) -> RunSpec:
     """A run's spec, with what wasn't said filled in.
 
@@ -29,6 +31,7 @@ def run_spec(
         lane: Where.
         python: None: the interpreter that runs lossbisect.
         timeout_s: Wall time after which the run is killed, seconds; None: `DEFAULT_TIMEOUT_S`.
+        executor: Where it takes place; None: this machine.
     """
     is_mlm_alone = sources.mcore is not None and sources.bridge is None
     return RunSpec(
@@ -38,4 +41,5 @@ def run_spec(
         lane=lane,
         python=(python or Path(sys.executable)).absolute(),
         timeout_s=timeout_s or DEFAULT_TIMEOUT_S,
+        executor=(executor or ExecutorOptions()).identity,
     )

@@ -39,4 +39,6 @@ def mismatch(spec: RunSpec, provenance: Provenance | None) -> str | None:
         return f"the run couldn't tell the commit of {provenance.megatron_core_file}; is git on its PATH?"
     if sources.mcore_commit and provenance.is_clean is not True:
         return f"the tree of {provenance.megatron_core_file} has changed files; the run says nothing about the commit"
+    if sources.bridge_commit and provenance.bridge_commit not in (sources.bridge_commit, None):
+        return f"megatron.bridge is at commit {provenance.bridge_commit}, not at {sources.bridge_commit}"
     return None

@@ -8,8 +8,10 @@ so that a commit needn't know a setting that isn't used. Switches for the CPU la
 from dataclasses import fields
 from pathlib import Path
 
+from lossbisect.errors import RecipeError
+from lossbisect.train.parts import Part, checkpoints
 from lossbisect.train.recipes import Activation, Normalization, PositionEmbedding, Precision, Recipe
-from lossbisect.train.types import Lane
+from lossbisect.train.types import Lane, TrainerName
 
 __all__ = ["BRIDGE_RECIPE", "bridge_overrides", "mlm_arguments"]
 
@@ -60,6 +62,9 @@ _IF_CHANGED = (
     ("z_loss_coefficient", "--moe-z-loss-coeff", "model.moe_z_loss_coeff"),
     ("router_score", "--moe-router-score-function", "model.moe_router_score_function"),
     ("mtp_layers", "--mtp-num-layers", "model.mtp_num_layers"),
+    ("decoupled_lr", "--decoupled-lr", "optimizer.decoupled_lr"),
+    ("decoupled_min_lr", "--decoupled-min-lr", "optimizer.decoupled_min_lr"),
+    ("embedding_init_std", "--embedding-init-method-std", "model.embedding_init_method_std"),
     ("tensor_parallel", "--tensor-model-parallel-size", "model.tensor_model_parallel_size"),
     ("pipeline_parallel", "--pipeline-model-parallel-size", "model.pipeline_model_parallel_size"),
 )
@@ -74,6 +79,9 @@ _SWITCHES = (
      "model.share_embeddings_and_output_weights=false"),
     ("linear_bias", False, "--disable-bias-linear", "model.add_bias_linear=false"),
     ("qk_layernorm", True, "--qk-layernorm", "model.qk_layernorm=true"),
+    ("multi_latent_attention", True, "--multi-latent-attention --rope-type rope --kv-channels 128",
+     "model.multi_latent_attention=true model.rope_type=rope model.kv_channels=128"),
+    ("mask_end_of_document", True, "--eod-mask-loss", "dataset.eod_mask_loss=true"),
     ("per_token_loss", True, "--calculate-per-token-loss", "model.calculate_per_token_loss=true"),
     ("sequence_parallel", True, "--sequence-parallel", "model.sequence_parallel=true"),
     ("expert_bias", True, "--moe-router-enable-expert-bias", "model.moe_router_enable_expert_bias=true"),
@@ -91,14 +99,19 @@ _BRIDGE_WITHOUT_GPU = (
 )  # fmt: skip
 
 
-def mlm_arguments(recipe: Recipe, *, lane: Lane, out: Path) -> list[str]:
+def mlm_arguments(recipe: Recipe, *, lane: Lane, out: Path, part: Part = Part.WHOLE) -> list[str]:
     """Arguments of Megatron-LM's ``pretrain_gpt.py``.
 
     Args:
         recipe: What to train.
         lane: Where.
-        out: The run's directory; TensorBoard's goes into it.
+        out: The run's directory; TensorBoard's and a restarting recipe's checkpoint go into it.
+        part: Which part of a recipe that restarts.
+
+    Raises:
+        RecipeError: Only another trainer can express the recipe.
     """
+    _check_trainer(recipe, TrainerName.MLM)
     words = [word for field, name, _ in _ALWAYS for word in (name, str(getattr(recipe, field)))]
     words += ["--max-position-embeddings", str(recipe.sequence_length)]
     for field, name, _ in _changed(recipe):
@@ -113,6 +126,11 @@ def mlm_arguments(recipe: Recipe, *, lane: Lane, out: Path) -> list[str]:
         words.append("--use-distributed-optimizer")
     if recipe.precision is Precision.BF16:
         words += ["--bf16", "--accumulate-allreduce-grads-in-fp32"]
+    if part is Part.FIRST:
+        words += ["--save", str(checkpoints(out)), "--save-interval", str(recipe.restart_at)]
+        words += ["--exit-interval", str(recipe.restart_at)]
+    elif part is Part.SECOND:
+        words += ["--load", str(checkpoints(out)), "--exit-on-missing-checkpoint"]
     if lane is Lane.CPU:
         words += ["--transformer-impl", "local", "--distributed-backend", "gloo", *_MLM_WITHOUT_GPU]
     return [
@@ -123,14 +141,19 @@ def mlm_arguments(recipe: Recipe, *, lane: Lane, out: Path) -> list[str]:
     ]
 
 
-def bridge_overrides(recipe: Recipe, *, lane: Lane, out: Path) -> list[str]:
+def bridge_overrides(recipe: Recipe, *, lane: Lane, out: Path, part: Part = Part.WHOLE) -> list[str]:
     """``KEY=VALUE`` overrides of Bridge's `BRIDGE_RECIPE`.
 
     Args:
         recipe: What to train.
         lane: Where.
-        out: The run's directory; TensorBoard's goes into it, and nothing is saved or resumed.
+        out: The run's directory; TensorBoard's and a restarting recipe's checkpoint go into it.
+        part: Which part of a recipe that restarts; a recipe that doesn't saves nothing and resumes nothing.
+
+    Raises:
+        RecipeError: Only another trainer can express the recipe.
     """
+    _check_trainer(recipe, TrainerName.BRIDGE)
     words = [f"{key}={getattr(recipe, field)}" for field, _, keys in _ALWAYS for key in keys]
     words += [f"{key}={getattr(recipe, field)}" for field, _, key in _changed(recipe)]
     for _, _, _, said in _switched(recipe):
@@ -150,8 +173,25 @@ def bridge_overrides(recipe: Recipe, *, lane: Lane, out: Path) -> list[str]:
         *words,
         *(f"dataset.split='{_DATA_SPLIT}'", "dataset.num_workers=0", "logger.log_interval=1"),
         *("validation.eval_iters=0", f"validation.eval_interval={_NEVER}"),
-        *(f"logger.tensorboard_dir='{out / 'tensorboard'}'", "checkpoint.save=null", "checkpoint.load=null"),
+        *(f"logger.tensorboard_dir='{out / 'tensorboard'}'", *_bridge_checkpoint(recipe, out, part)),
     ]
+
+
+def _bridge_checkpoint(recipe: Recipe, out: Path, part: Part) -> list[str]:
+    folder, interval = checkpoints(out), recipe.restart_at
+    if part is Part.FIRST:
+        save = [f"checkpoint.save='{folder}'", f"checkpoint.save_interval={interval}", "checkpoint.load=null"]
+        return [*save, f"train.exit_interval={interval}"]
+    if part is Part.SECOND:
+        return ["checkpoint.save=null", f"checkpoint.load='{folder}'", "checkpoint.exit_on_missing_checkpoint=true"]
+    return ["checkpoint.save=null", "checkpoint.load=null"]
+
+
+def _check_trainer(recipe: Recipe, trainer: TrainerName) -> None:
+    if trainer not in recipe.trainers:
+        raise RecipeError(
+            f"recipe {recipe.name}: {trainer} can't express it. Use --trainer {' or '.join(recipe.trainers)}."
+        )
 
 
 def _changed(recipe: Recipe) -> list[tuple[str, str, str]]:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lossbisect.errors import TrainerError
+from lossbisect.train.inside.parts import THEN
+from lossbisect.train.parts import Part, parts_of
 from lossbisect.train.recipes import Recipe
 from lossbisect.train.render import BRIDGE_RECIPE, bridge_overrides, mlm_arguments
+from lossbisect.train.render_core import core_settings
 from lossbisect.train.types import Lane, RunSpec, Sources, TrainerName
 
-__all__ = ["Launch", "launch"]
+__all__ = ["Launch", "launch", "set_up_of"]
 
 _INSIDE = Path(__file__).parent / "inside"
 _BRIDGE_SCRIPT = Path("scripts/training/run_recipe.py")
@@ -77,19 +80,16 @@ def launch(spec: RunSpec, recipe: Recipe, *, out: Path, cache: Path, port: int) 
 
     Raises:
         TrainerError: The trainer needs a checkout that the spec doesn't name, or that lacks its script.
+        RecipeError: The trainer can't express the recipe.
     """
-    target = _bridge(spec, recipe, out) if spec.trainer is TrainerName.BRIDGE else _mlm(spec, recipe, out)
+    target = _in_parts([_TARGETS[spec.trainer](spec, recipe, out, part) for part in parts_of(recipe)])
     preload = cache / f"preload-{spec.trainer}.json"
     ours = (str(_INSIDE / "launch.py"), "--lane", spec.lane, "--cache", str(cache), "--preload", str(preload))
     is_one_rank = recipe.ranks == 1
     return Launch(
         launcher=(str(spec.python), *(() if is_one_rank else _several_ranks(recipe.ranks, port)), *ours),
         words=(str(out), *target),
-        set_up={
-            **_REPEATABLE,
-            **(_ONE_RANK if is_one_rank else {}),
-            **(_CPU_LANE if spec.lane is Lane.CPU else {}),
-        },
+        set_up=set_up_of(spec.lane, recipe.ranks),
         env={
             "MASTER_PORT": str(port),
             "PYTHONDONTWRITEBYTECODE": "" if _may_keep_byte_code(spec.sources) else "1",
@@ -99,6 +99,11 @@ def launch(spec: RunSpec, recipe: Recipe, *, out: Path, cache: Path, port: int) 
         cwd=out,
         preload=preload if spec.lane is Lane.CPU and is_one_rank and not spec.env else None,
     )
+
+
+def set_up_of(lane: Lane, ranks: int) -> dict[str, str]:
+    """Variables that every run of a lane gets on top of the caller's."""
+    return {**_REPEATABLE, **(_ONE_RANK if ranks == 1 else {}), **(_CPU_LANE if lane is Lane.CPU else {})}
 
 
 def _several_ranks(ranks: int, port: int) -> tuple[str, ...]:
@@ -119,21 +124,36 @@ def _python_path(sources: Sources) -> list[Path]:
     return [*paths, sources.bridge / "src"] if sources.bridge else paths
 
 
-def _bridge(spec: RunSpec, recipe: Recipe, out: Path) -> list[str]:
-    overrides = bridge_overrides(recipe, lane=spec.lane, out=out)
+def _in_parts(targets: list[list[str]]) -> list[str]:
+    """One target as it is; several one after another, each in a process of its own."""
+    if len(targets) == 1:
+        return targets[0]
+    words = ["-m", "lossbisect.train.inside.parts", *targets[0]]
+    return [*words, *(word for target in targets[1:] for word in (THEN, *target))]
+
+
+def _bridge(spec: RunSpec, recipe: Recipe, out: Path, part: Part) -> list[str]:
+    overrides = bridge_overrides(recipe, lane=spec.lane, out=out, part=part)
     if spec.sources.bridge and (spec.sources.bridge / _BRIDGE_SCRIPT).is_file():
         return [str(spec.sources.bridge / _BRIDGE_SCRIPT), "--recipe", BRIDGE_RECIPE, *overrides]
     return ["-m", "lossbisect.train.inside.bridge_main", BRIDGE_RECIPE, *overrides]
 
 
-def _mlm(spec: RunSpec, recipe: Recipe, out: Path) -> list[str]:
-    arguments = mlm_arguments(recipe, lane=spec.lane, out=out)
+def _mlm(spec: RunSpec, recipe: Recipe, out: Path, part: Part) -> list[str]:
+    arguments = mlm_arguments(recipe, lane=spec.lane, out=out, part=part)
     if spec.sources.mcore is None:
         return ["-m", "lossbisect.train.inside.mlm_main", *arguments]
     script = spec.sources.mcore / _MLM_SCRIPT
     if not script.is_file():
         raise TrainerError(
             f"{script}: missing, so the mlm trainer can't run this tree. "
-            "Use --trainer bridge, or a whole Megatron-LM checkout."
+            "Use --trainer core or bridge, or a whole Megatron-LM checkout."
         )
     return [str(script), *arguments]
+
+
+def _core(spec: RunSpec, recipe: Recipe, out: Path, part: Part) -> list[str]:
+    return ["-m", "lossbisect.train.inside.core_main", *core_settings(recipe, lane=spec.lane, out=out, part=part)]
+
+
+_TARGETS = {TrainerName.BRIDGE: _bridge, TrainerName.MLM: _mlm, TrainerName.CORE: _core}

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from lossbisect.cause import Cause
+
 __all__ = ["Lane", "Outcome", "Provenance", "RunRecord", "RunSpec", "Sources", "TrainerName"]
 
 
@@ -13,6 +15,8 @@ class TrainerName(StrEnum):
 
     BRIDGE = "bridge"
     MLM = "mlm"
+    CORE = "core"
+    """Our own smallest loop over ``megatron.core``."""
 
 
 class Lane(StrEnum):
@@ -30,6 +34,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
     """The trainer exited with an error."""
     TIMED_OUT = "timed out"
+    CUT = "cut short"
+    """It was ended on purpose before its time: its verdict was sure, or no longer needed."""
     VOID = "void"
     """It ran, but not the code that was asked for, or without saying which."""
 
@@ -66,6 +72,7 @@ class RunSpec:
         python: Interpreter that has torch and the trainer's other requirements.
         timeout_s: Wall time after which the run is killed, seconds.
         env: Environment variables set on top of the caller's.
+        executor: Where it takes place, as far as that can change its numbers: ``local``, ``slurm``, or the command.
     """
 
     sources: Sources
@@ -75,6 +82,7 @@ class RunSpec:
     python: Path
     timeout_s: float = 1800.0
     env: Mapping[str, str] = field(default_factory=dict)
+    executor: str = "local"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,6 +98,16 @@ class Provenance:
         python: Version of Python.
         torch: Version of torch.
         lane: The lane it ran on.
+        bridge_commit: HEAD of the git tree that holds ``megatron_bridge_file``, or None.
+        bridge_is_clean: That tree's sources have no changed tracked file; None if it is under no git tree.
+        cuda: Version of CUDA that torch was built for; None for a build without it.
+        driver: Version of NVIDIA's driver; None without one, and on the CPU lane.
+        gpu: Model of the GPUs; None without any, and on the CPU lane.
+        processor: The CPU's model and a digest of its abilities.
+        image: The container's image, as far as anything in it tells.
+        packages: Versions of the installed packages that can change numbers, by name.
+        flags: torch's switches for repeatable runs when ``megatron.core`` was imported.
+        variables: Environment variables that can change numbers, as the run was started; secrets are masked.
     """
 
     megatron_core_file: str
@@ -100,6 +118,16 @@ class Provenance:
     python: str
     torch: str
     lane: str
+    bridge_commit: str | None = None
+    bridge_is_clean: bool | None = None
+    cuda: str | None = None
+    driver: str | None = None
+    gpu: str | None = None
+    processor: str | None = None
+    image: str | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,6 +143,8 @@ class RunRecord:
         exit_code: The process's exit code; negative for a signal; None after a time-out.
         duration_s: Wall time, seconds.
         provenance: What really ran; None if it ended before it could say.
+        cause: Of a run that failed or timed out: what is to blame.
+        stored_as: Id in the run store of a finished run that was taken from there instead of being run again.
     """
 
     spec: RunSpec
@@ -125,6 +155,8 @@ class RunRecord:
     exit_code: int | None
     duration_s: float
     provenance: Provenance | None
+    cause: Cause | None = None
+    stored_as: str | None = None
 
     @property
     def console(self) -> Path:

@@ -17,6 +17,34 @@ def refusal(attempt: Callable[[], object]) -> str:
     return "no error"
 
 
+class _MadeInBackward(torch.autograd.Function):  # type: ignore[misc]  # torch is untyped here on purpose
+    """Places a tensor on the device while the gradient is computed, as Megatron-Core of 2024 does."""
+
+    @staticmethod
+    def forward(_ctx: object, value: torch.Tensor) -> torch.Tensor:
+        return value.clone()
+
+    @staticmethod
+    def backward(_ctx: object, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient + torch.ones(2, device=torch.cuda.current_device())
+
+
+def stepped(*, is_by_group: bool) -> tuple[list[float], object, bool]:
+    """A parameter after five steps with a reload in the middle, the group's step count, the state's."""
+    from lossbisect.train.cpu_lane.adam import count_by_group
+
+    parameter = torch.nn.Parameter(torch.linspace(-1, 1, 5, device="cuda"))
+    optimizer = torch.optim.AdamW([parameter], lr=0.1)
+    if is_by_group:
+        count_by_group(optimizer)
+    for step in range(5):
+        parameter.grad = torch.sin(parameter.detach() * (step + 1))
+        optimizer.step()
+        if step == 2:
+            optimizer.load_state_dict(optimizer.state_dict())
+    return parameter.tolist(), optimizer.param_groups[0].get("step"), "step" in optimizer.state[parameter]
+
+
 def seen() -> dict[str, object]:
     """What a script on a GPU machine would ask and do."""
     facts: dict[str, object] = {"is_available": torch.cuda.is_available(), "devices": torch.cuda.device_count()}
@@ -57,6 +85,10 @@ def seen() -> dict[str, object]:
     optimizer.param_groups[0]["params"][0].grad = torch.ones(3, device="cuda")
     optimizer.step()
     facts["steps"] = True
+    leaf = torch.nn.Parameter(torch.zeros(2, device="cuda"))
+    _MadeInBackward.apply(leaf).sum().backward()
+    facts["made_in_backward"] = leaf.grad.tolist()
+    facts["stepped"] = [stepped(is_by_group=False), stepped(is_by_group=True)]
     return facts
 
 

@@ -65,6 +65,18 @@ def test_kernels_that_only_cuda_has(facts: dict[str, Any]) -> None:
     assert facts["steps"]
 
 
+def test_the_device_is_there_in_the_backward_pass(facts: dict[str, Any]) -> None:
+    """A tensor that an autograd function places on the device while gradients are computed stays on the CPU."""
+    assert facts["made_in_backward"] == [2.0, 2.0]
+
+
+def test_adam_counts_by_group_without_a_changed_digit(facts: dict[str, Any]) -> None:
+    """Counted by parameter group as a GPU's Adam does, and through a reload, the steps are torch's to the last bit."""
+    (by_parameter, _, has_own), (by_group, count, has_none) = facts["stepped"]
+    assert by_group == by_parameter
+    assert (count, has_own, has_none) == (5, True, False)
+
+
 def test_two_ranks_reduce_over_gloo(tmp_path: Path) -> None:
     """Two ranks that ask for NCCL get sums, averages, gathers and scatters that are right."""
     facts = _in_lane(

@@ -8,7 +8,7 @@ import pytest
 from lossbisect.errors import RecipeError
 from lossbisect.train.recipes import Precision, Recipe, built_in_names, load_recipe
 from lossbisect.train.render import bridge_overrides, mlm_arguments
-from lossbisect.train.types import Lane
+from lossbisect.train.types import Lane, TrainerName
 
 BUILT_IN = Path(__file__).parents[2] / "lossbisect" / "train" / "recipes"
 
@@ -48,7 +48,10 @@ def _told(recipe: Recipe, lane: Lane) -> tuple[dict[str, str], dict[str, str]]:
     return mlm, bridge
 
 
-@pytest.mark.parametrize("name", built_in_names())
+BOTH = [name for name in built_in_names() if {TrainerName.MLM, TrainerName.BRIDGE} <= set(load_recipe(name).trainers)]
+
+
+@pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("lane", list(Lane))
 def test_both_trainers_are_told_the_same(name: str, lane: Lane) -> None:
     """Every setting of a built-in recipe reaches both trainers with the same value."""
@@ -64,6 +67,23 @@ def test_built_in_recipes_are_there() -> None:
     assert shape == (2, 256, 4, 1024, 512)
     assert (guide.micro_batch_size, guide.global_batch_size, guide.iterations) == (4, 32, 10)
     assert (guide.precision, guide.seed) == (Precision.BF16, 1234)
+
+
+def test_the_three_sizes_of_the_plain_recipe() -> None:
+    """One for the CPU lane, one for a GPU, and one for two GPUs with tensor and sequence parallel."""
+    small, one, two = (load_recipe(f"vanilla-{size}") for size in ("cpu", "1gpu", "2gpu"))
+    assert (small.ranks, one.ranks, two.ranks) == (1, 1, 2)
+    assert (two.tensor_parallel, two.sequence_parallel) == (2, True)
+    assert (two.layers, two.hidden_size, two.sequence_length) == (4, 256, 1024)
+    assert (two.micro_batch_size, two.global_batch_size) == (2, 16)
+
+
+def test_every_recipe_says_what_it_reaches() -> None:
+    """Each built-in recipe documents what code it reaches, and those made for a real break name it."""
+    recipes = {name: load_recipe(name) for name in built_in_names()}
+    assert [name for name, recipe in recipes.items() if not recipe.documentation.startswith("Reaches")] == []
+    caught = {name for name, recipe in recipes.items() if "Would have caught" in recipe.documentation}
+    assert {"resume-cpu", "masked-microbatch-cpu", "mtp-masked-microbatch-cpu", "embedding-init-cpu"} <= caught
 
 
 def test_gpu_kernels_are_off_on_the_cpu_lane_only() -> None:
@@ -87,6 +107,11 @@ def test_gpu_kernels_are_off_on_the_cpu_lane_only() -> None:
         (r'precision = "fp32"', 'precision = "fp12"', "one of fp32, bf16"),
         (r"layers = 2", "layers = ", "not TOML"),
         (r"layers = 2", "layers = 2\nquery_groups = 3", "attention_heads 4 isn't a multiple of query_groups 3"),
+        (r"layers = 2", "layers = 2\nrestart_at = 10", "restart_at 10 must be less than iterations"),
+        (r"layers = 2", "layers = 2\nrestart_at = 5\ntensor_parallel = 2", "restart_at needs one rank"),
+        (r"layers = 2", "layers = 2\nmasked_microbatch_at = 5", 'add trainers = ["core"]'),
+        (r"layers = 2", "layers = 2\ntrainers = ['nemo']", "one of bridge, mlm, core"),
+        (r"layers = 2", "layers = 2\ntrainers = 'core'", "a list"),
         (r"layers = 2", "layers = 2\nexperts = 4\nexperts_per_token = 5", "experts_per_token 5"),
     ],
 )

@@ -45,7 +45,7 @@ def test_nothing_is_written_into_the_checkout(make_tree: MakeTree, tmp_path: Pat
         ("import megatron.core\nfrom megatron.core import gone", "ImportError: cannot import name 'gone'"),
         ("import os; os._exit(3)", "exit code 3"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"),
-        ("import sys; sys.exit('CUDA out of memory')", "exit code 1"),
+        ("import sys; sys.exit('CUDA out of memory')", "CUDA out of memory"),
         (TRAIN.replace("range(1, 11)", "range(1, 4)"), "only 3 of 10 iterations"),
     ],
 )

@@ -157,8 +157,21 @@ def _install_loading() -> None:
     torch.utils.data.DataLoader.__init__ = init_without_pinning
 
 
+def _install_backward(mode: TorchFunctionMode) -> None:
+    """A backward pass is itself a torch function, and a mode is off inside its own handler: switch it on again."""
+    run_backward = torch.autograd.graph._engine_run_backward
+
+    def run_backward_on_device(*args: Any, **kwargs: Any) -> Any:
+        with mode:
+            return run_backward(*args, **kwargs)
+
+    torch.autograd._engine_run_backward = run_backward_on_device
+
+
 def install() -> None:
     """Send everything that is placed on ``cuda`` to the CPU from here on."""
     _install_tensor_methods()
     _install_loading()
-    _EmulatedDevice().__enter__()
+    mode = _EmulatedDevice()
+    _install_backward(mode)
+    mode.__enter__()

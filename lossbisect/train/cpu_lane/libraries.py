@@ -33,6 +33,10 @@ _NEVER_NEEDED = ("sklearn", "wandb", "mlflow", "comet_ml", "onnx", "onnxscript",
 """Optional imports of the trainers that cost seconds at each start and do nothing for a correlation recipe."""
 
 
+_SETUPTOOLS = "pkg_resources"
+"""Gone from setuptools since; Megatron-Core of 2024 takes ``packaging`` from it."""
+
+
 class _Stub(types.ModuleType):
     """A module that has every name: lower-case ones are modules, the others classes that do nothing."""
 
@@ -79,6 +83,17 @@ def _stub_for(name: str, *, is_from: bool) -> types.ModuleType:
     return module
 
 
+def _pkg_resources(*args: Any) -> types.ModuleType:
+    try:
+        return importlib.__import__(_SETUPTOOLS, *args)
+    except ModuleNotFoundError:
+        import packaging.version
+
+        module = types.ModuleType(_SETUPTOOLS)
+        module.packaging = packaging  # type: ignore[attr-defined]
+        return module
+
+
 def install() -> None:
     """Answer the imports of GPU-only and never needed libraries from here on."""
     for name in _NEVER_NEEDED:
@@ -94,8 +109,10 @@ def install() -> None:
         level: int = 0,
     ) -> Any:
         library = name.partition(".")[0]
+        importer = (globals or {}).get("__name__", "")
+        if level == 0 and name == _SETUPTOOLS and importer.startswith("megatron."):
+            return _pkg_resources(globals, locals, fromlist, level)
         if level == 0 and library in _VISIBLE_ONLY_TO:
-            importer = (globals or {}).get("__name__", "")
             if library in _stubs and importer.startswith("megatron.bridge"):
                 return _stub_for(name, is_from=bool(fromlist))
             if _is_hidden(library, importer):

@@ -13,7 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from lossbisect.train.cpu_lane import dataset_helpers
+import torch
+
+from lossbisect.train.cpu_lane import adam, dataset_helpers
+from lossbisect.train.cpu_lane.errors import UnsupportedOnCpuLaneError
 from lossbisect.train.inside.post_import import after_import
 
 __all__ = ["install"]
@@ -54,6 +57,13 @@ def _supply(name: str, module: ModuleType) -> None:
         setattr(module, name, None)
 
 
+def _inference_layers(module: ModuleType) -> None:
+    """Multi-token prediction of 2026-08 asks whether a layer is one of these, which need Transformer Engine."""
+    for name in ("InferenceColumnParallelLinear", "InferenceLayerNormColumnParallelLinear"):
+        if not isinstance(getattr(module, name, None), type):
+            setattr(module, name, type(name, (), {}))
+
+
 def _sequence_parallel_norm(module: ModuleType) -> None:
     """The local norm refuses sequence parallel; all it needs is the mark that has its gradients summed over ranks."""
     norm = module.WrappedTorchNorm
@@ -72,9 +82,44 @@ def _sequence_parallel_norm(module: ModuleType) -> None:
     norm.__new__ = staticmethod(make_marked)
 
 
+def _head_widths(module: ModuleType) -> None:
+    """Multi-latent attention tells its core attention two widths that the local one doesn't know, and doesn't need."""
+    attention = module.DotProductAttention
+    init = attention.__init__
+    if "k_channels" in inspect.signature(init).parameters:
+        return
+
+    @wraps(init)
+    def init_without_widths(self: Any, config: Any, *args: Any, **kwargs: Any) -> None:
+        kwargs.pop("k_channels", None)
+        if kwargs.pop("v_channels", config.kv_channels) != config.kv_channels:
+            raise UnsupportedOnCpuLaneError("multi-latent attention with a v_head_dim that isn't kv_channels")
+        init(self, config, *args, **kwargs)
+
+    attention.__init__ = init_without_widths
+
+
 def _no_fp8_shards(module: ModuleType) -> None:
     """The distributed optimizer of 2025 insists on Transformer Engine for FP8 parameters; there are none here."""
     module.quantize_param_shard = lambda *args, **kwargs: None  # type: ignore[attr-defined]
+
+
+def _one_step_count(module: ModuleType) -> None:
+    """A GPU's Adam counts steps by parameter group, torch's by parameter, which can't be saved and loaded sharded."""
+    optimizer = module.DistributedOptimizer
+    init = optimizer.__init__
+
+    @wraps(init)
+    def init_with_group_steps(self: Any, inner: Any, *args: Any, **kwargs: Any) -> None:
+        adam.count_by_group(inner)
+        init(self, inner, *args, **kwargs)
+
+    optimizer.__init__ = init_with_group_steps
+    # In float32 the optimizer's parameters are views of the model's, which may be written to only without a gradient.
+    for name in [name for name in vars(optimizer) if name.startswith("load_parameter_state")]:
+        setattr(optimizer, name, torch.no_grad()(getattr(optimizer, name)))
+    module.HAVE_APEX_OR_TE = True  # type: ignore[attr-defined]
+    module.USING_APEX_OPTIMIZER = True  # type: ignore[attr-defined]
 
 
 def _compiled_helpers(cache: Path, module: ModuleType) -> None:
@@ -102,6 +147,9 @@ def install(cache: Path) -> None:
     after_import("megatron.core.datasets.utils", partial(_compiled_helpers, cache))
     after_import("megatron.core.models.gpt.gpt_layer_specs", _local_layers)
     after_import("megatron.core.fp8_utils", _no_fp8_shards)
+    after_import("megatron.core.tensor_parallel.inference_layers", _inference_layers)
+    after_import("megatron.core.optimizer.distrib_optimizer", _one_step_count)
+    after_import("megatron.core.transformer.dot_product_attention", _head_widths)
     after_import("megatron.core.transformer.torch_norm", _sequence_parallel_norm)
     for name, modules in _USED_WITHOUT_IMPORT.items():
         for module in modules:

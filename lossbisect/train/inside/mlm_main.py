@@ -51,7 +51,7 @@ def _mock_data(sample_counts: list[int]) -> Any:
         tokenizer=build_tokenizer(args),
         reset_position_ids=False,
         reset_attention_mask=False,
-        eod_mask_loss=False,
+        eod_mask_loss=args.eod_mask_loss,
         create_attention_mask=args.create_attention_mask_in_dataloader,
     )
     return BlendedMegatronDatasetBuilder(MockGPTDataset, sample_counts, lambda: True, configuration).build()

@@ -11,6 +11,8 @@ __all__ = ["after_import"]
 _Act = Callable[[ModuleType], None]
 
 _acts: dict[str, list[_Act]] = {}
+_last_words: dict[str, list[_Act]] = {}
+"""Acts for a module whose import fails."""
 
 
 class _Loader(importlib.abc.Loader):
@@ -27,7 +29,12 @@ class _Loader(importlib.abc.Loader):
         if spec is not None:
             spec.loader = self._loader  # importlib.resources and inspect ask the real loader
         module.__loader__ = self._loader
-        self._loader.exec_module(module)
+        try:
+            self._loader.exec_module(module)
+        except BaseException:
+            for act in _last_words.get(module.__name__, ()):
+                act(module)
+            raise
         for act in _acts.get(module.__name__, ()):
             act(module)
 
@@ -52,11 +59,19 @@ class _Finder:
 _finder = _Finder()
 
 
-def after_import(name: str, act: Callable[[ModuleType], None]) -> None:
-    """Call ``act(module)`` once the module ``name`` has been imported; at once if it already is."""
+def after_import(name: str, act: Callable[[ModuleType], None], *, even_if_it_fails: bool = False) -> None:
+    """Call ``act(module)`` once the module ``name`` has been imported; at once if it already is.
+
+    Args:
+        name: Full name of the module.
+        act: Called with it.
+        even_if_it_fails: Call it with the unfinished module too where the import fails, before the error goes on.
+    """
     if name in sys.modules:
         act(sys.modules[name])
         return
     _acts.setdefault(name, []).append(act)
+    if even_if_it_fails:
+        _last_words.setdefault(name, []).append(act)
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)

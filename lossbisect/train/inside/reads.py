@@ -111,10 +111,20 @@ def record_at_exit(out: Path, roots: Sequence[str]) -> None:
 
     def write() -> None:
         unfinished = file.with_name(f"{file.name}.{os.getpid()}")
-        unfinished.write_text(reads.as_json(), encoding="utf-8")
+        earlier = file.read_text(encoding="utf-8") if file.is_file() else "[]"  # of a part that ran before this one
+        unfinished.write_text(_merged(earlier, reads.as_json()), encoding="utf-8")
         unfinished.replace(file)
 
     atexit.register(write)
+
+
+def _merged(earlier: str, later: str) -> str:
+    """What either of two processes of one run has read."""
+    tables = json.loads(later)
+    for table, before in zip(tables, json.loads(earlier), strict=False):
+        for kind in table.keys() - {"root"}:
+            table[kind] = sorted({*table[kind], *before[kind]})
+    return json.dumps(tables)
 
 
 def _watch_imports(reads: _Reads) -> None:
@@ -126,7 +136,7 @@ def _watch_imports(reads: _Reads) -> None:
         reads.note(kind, os.path.join(self.path or ".", fullname.rpartition(".")[2]))
         return spec
 
-    FileFinder.find_spec = find_spec_and_note  # type: ignore[method-assign]
+    FileFinder.find_spec = find_spec_and_note  # type: ignore[assignment,method-assign]
 
 
 def _watch_stat(reads: _Reads) -> None:

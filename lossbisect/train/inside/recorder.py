@@ -30,7 +30,7 @@ class _SummaryWriter:
 
     def add_scalar(self, tag: str, scalar_value: Any, global_step: Any = None, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
         """Append one value; a tensor gives its exact double."""
-        if tag.endswith(_TWIN) or global_step is None:
+        if tag.endswith(_TWIN) or global_step is None or scalar_value is None:
             return
         value = float(scalar_value)
         record: dict[str, object] = {"tag": tag, "iteration": int(global_step), "value": value}

@@ -3,14 +3,14 @@
 import os
 import runpy
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from lossbisect.train.inside import preload, provenance, recorder
+from lossbisect.train.inside import preload, provenance, reads, recorder
 from lossbisect.train.inside.post_import import after_import
 
-__all__ = ["Run", "perform"]
+__all__ = ["Run", "hand_over", "perform"]
 
 
 @dataclass(frozen=True)
@@ -43,28 +43,40 @@ def perform(run: Run, again: list[str] | None = None, preloaded: Path | None = N
         preloaded: File for the list of modules that a warm parent may import next time; None: nobody asks for it.
     """
     if again is not None:
-        _stay_around_after_exec(run.target, again)
+        _stay_around_after_exec(again)
     if preloaded is not None:
         preload.remember_at_exit(preloaded)
     if run.lane == "cpu":  # Bridge's variables concern CUDA and NCCL; a second start would only cost time
         os.environ["_MB_TRAINING_RECIPE_ENV_BOOTSTRAPPED"] = str(os.getpid())
+    if roots := [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]:
+        reads.record_at_exit(run.out, roots)
     recorder.install(run.out / "scalars.ndjson")
-    after_import("megatron.core", partial(provenance.announce, lane=run.lane))
+    after_import("megatron.core", provenance.announcer(run.lane), even_if_it_fails=True)
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))  # a forked run wasn't started with it
-    sys.argv = [run.target, *run.arguments]
-    if run.is_module:
-        runpy.run_module(run.target, run_name="__main__", alter_sys=True)
+    hand_over(run.target, run.arguments, is_module=run.is_module)
+
+
+_targets: list[str] = []
+"""What was handed over to so far in this process; the last one runs."""
+
+
+def hand_over(target: str, arguments: Sequence[str], *, is_module: bool) -> None:
+    """Become the trainer: its script or module as ``__main__``."""
+    _targets.append(target)
+    sys.argv = [target, *arguments]
+    if is_module:
+        runpy.run_module(target, run_name="__main__", alter_sys=True)
     else:
-        sys.path.insert(0, str(Path(run.target).resolve().parent))
-        runpy.run_path(run.target, run_name="__main__")
+        sys.path.insert(0, str(Path(target).resolve().parent))
+        runpy.run_path(target, run_name="__main__")
 
 
-def _stay_around_after_exec(target: str, again: list[str]) -> None:
+def _stay_around_after_exec(again: list[str]) -> None:
     """A trainer that starts itself anew (Bridge does, to set its environment) is started inside the launcher again."""
     execvpe = os.execvpe
 
     def execvpe_inside(file: str, args: list[str], env: dict[str, str]) -> None:
-        is_trainer = file == sys.executable and args[1:2] == [target]
+        is_trainer = file == sys.executable and args[1:2] == _targets[-1:]
         execvpe(file, [args[0], *again, *args[1:]] if is_trainer else args, env)
 
     os.execvpe = execvpe_inside  # type: ignore[assignment]

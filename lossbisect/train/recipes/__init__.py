@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from lossbisect.errors import RecipeError
+from lossbisect.train.types import TrainerName
 
 __all__ = [
     "Activation",
@@ -88,6 +89,8 @@ class Recipe:
     Attributes:
         name: The built-in name, or the file's path.
         description: One line for a person.
+        documentation: What code it reaches, and which real break it would have caught.
+        trainers: Those that can express it.
         layers: Transformer layers.
         hidden_size: Width of the residual stream.
         attention_heads: Heads; divides ``hidden_size``.
@@ -111,6 +114,13 @@ class Recipe:
         adam_beta2: Adam's second moment coefficient.
         adam_eps: Adam's epsilon.
         clip_grad: Largest global gradient norm.
+        decoupled_lr: Largest learning rate of the input and output embeddings; 0: that of all.
+        decoupled_min_lr: Their learning rate after the decay.
+        embedding_init_std: Standard deviation of the embeddings' first values, which also spares them the weight decay;
+            0: that of all, and decayed.
+        restart_at: After this iteration the run is saved, and goes on in a new process that loads it; 0: never.
+        mask_end_of_document: Tokens that end a document don't count in the loss.
+        masked_microbatch_at: Iteration whose last microbatch doesn't count in the loss at all; 0: none.
         position_embedding: How a token's place reaches the model.
         normalization: Norm before attention and feed-forward layers.
         activation: Activation of the feed-forward layers.
@@ -118,6 +128,7 @@ class Recipe:
         linear_bias: Linear layers have a bias.
         query_groups: Key-value heads of grouped-query attention; 0: as many as heads.
         qk_layernorm: Queries and keys are normalised.
+        multi_latent_attention: Keys and values go through a low rank, at the ranks that Megatron-Core has by default.
         per_token_loss: The loss is summed over tokens and divided by their number at the end of an iteration.
         distributed_optimizer: The optimizer's state is sharded over data-parallel ranks.
         experts: Experts of each MoE layer; 0: a dense model.
@@ -159,6 +170,14 @@ class Recipe:
     adam_beta2: float
     adam_eps: float
     clip_grad: float
+    documentation: str = ""
+    trainers: tuple[TrainerName, ...] = tuple(TrainerName)
+    decoupled_lr: float = 0.0
+    decoupled_min_lr: float = 0.0
+    embedding_init_std: float = 0.0
+    restart_at: int = 0
+    mask_end_of_document: bool = False
+    masked_microbatch_at: int = 0
     position_embedding: PositionEmbedding = PositionEmbedding.LEARNED
     normalization: Normalization = Normalization.LAYER_NORM
     activation: Activation = Activation.GELU
@@ -166,6 +185,7 @@ class Recipe:
     linear_bias: bool = True
     query_groups: int = 0
     qk_layernorm: bool = False
+    multi_latent_attention: bool = False
     per_token_loss: bool = False
     distributed_optimizer: bool = False
     experts: int = 0
@@ -245,7 +265,11 @@ def _recipe(values: Mapping[str, Any], file: Path) -> Recipe:
     return Recipe(**{name: _typed(value, kinds[name], name, file) for name, value in values.items()})
 
 
-def _typed(value: Any, kind: type, field: str, file: Path) -> Any:
+def _typed(value: Any, kind: Any, field: str, file: Path) -> Any:
+    if get_origin(kind) is tuple:
+        if not isinstance(value, list) or not value:
+            raise RecipeError(f"{file}: {field} = {value!r}: a list with something in it is needed")
+        return tuple(_typed(item, get_args(kind)[0], field, file) for item in value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if issubclass(kind, StrEnum):
@@ -271,8 +295,12 @@ _MULTIPLES = (
 )
 
 
+_ONLY_CORE = ("masked_microbatch_at",)
+"""Fields that no command line reaches."""
+
+
 def _check(recipe: Recipe, file: Path) -> None:
-    """Refuse what neither trainer could run, with the field's name rather than a trainer's assertion."""
+    """Refuse what no trainer could run, with the field's name rather than a trainer's assertion."""
     for field in _POSITIVE:
         if getattr(recipe, field) <= 0:
             raise RecipeError(f"{file}: {field} = {getattr(recipe, field)}: must be greater than 0")
@@ -286,6 +314,14 @@ def _check(recipe: Recipe, file: Path) -> None:
             f"{file}: lr_warmup_iterations {recipe.lr_warmup_iterations} must be less than "
             f"lr_decay_iterations {recipe.lr_decay_iterations}"
         )
+    for field in ("restart_at", "masked_microbatch_at"):
+        if not 0 <= getattr(recipe, field) < recipe.iterations:
+            raise RecipeError(f"{file}: {field} {getattr(recipe, field)} must be less than iterations")
+    if recipe.restart_at and recipe.ranks > 1:
+        raise RecipeError(f"{file}: restart_at needs one rank, not {recipe.ranks}")
+    for field in _ONLY_CORE:
+        if getattr(recipe, field) and recipe.trainers != (TrainerName.CORE,):
+            raise RecipeError(f'{file}: {field}: only one trainer knows it; add trainers = ["core"]')
     if recipe.experts and not 0 < recipe.experts_per_token <= recipe.experts:
         raise RecipeError(
             f"{file}: experts_per_token {recipe.experts_per_token} must be between 1 and experts {recipe.experts}"
