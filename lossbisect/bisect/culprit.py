@@ -9,7 +9,7 @@ from pathlib import Path
 from lossbisect.bisect.types import BisectPlan, BisectStep, CommitInfo, CommitRange, CommitVerdict, FileChange
 from lossbisect.compare.types import Judgement, NoiseFloor
 
-__all__ = ["Answer", "BisectResult", "Culprit", "Finding", "harmless_files", "result_of"]
+__all__ = ["Answer", "BisectResult", "Change", "Culprit", "Finding", "harmless_files", "result_of"]
 
 
 class Answer(StrEnum):
@@ -23,8 +23,25 @@ class Answer(StrEnum):
     """The commits in between can't be tested."""
     NO_CULPRIT = "no culprit"
     """The ends have the same curve."""
+    EVERY_CHANGE = "every change"
+    """All commits that changed the curve were asked for: those of `Finding.changes`."""
     UNDECIDED = "undecided"
     """The ends differ, but by no more than noise may explain."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """One change of the curve.
+
+    Attributes:
+        good: Index of the commit before it; -1 is the good end.
+        bad: Index of the commit that changed the curve; if more commits lie between the two, they can't be tested.
+        judgement: The curves on both sides, compared, with other metrics as witnesses.
+    """
+
+    good: int
+    bad: int
+    judgement: Judgement
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +57,8 @@ class Finding:
         noise: How far two curves may lie apart and still be the same.
         judgement: The curves at ``good`` and ``bad``, compared, with other metrics as witnesses.
         warnings: What a reader should know before believing it, one sentence each.
+        changes: Every change of the range, oldest first, where that was asked.
+        probability: Of the answer, where runs are noisy; None where every verdict is sure.
     """
 
     answer: Answer
@@ -50,6 +69,8 @@ class Finding:
     noise: NoiseFloor
     judgement: Judgement
     warnings: tuple[str, ...] = ()
+    probability: float | None = None
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,10 +130,10 @@ class BisectResult:
         floor = self.finding.noise
         if floor.surely_real_rel == 0:
             noise = "The good end repeats itself bit for bit, so any difference counts."
-        elif floor.source == "repeats":
-            noise = (
-                f"The good end doesn't repeat itself: differences up to {floor.surely_noise_rel:.1e} count as noise, "
-                f"from {floor.surely_real_rel:.1e} on as real."
+        elif self.finding.probability is not None:
+            return (
+                f"{tested} runs judged, {skipped} skipped. Runs don't repeat themselves bit for bit: the answer has a "
+                f"probability of {self.finding.probability:.3f}, from all runs together."
             )
         else:
             noise = f"Differences up to {floor.surely_noise_rel:.1e} count as the same."

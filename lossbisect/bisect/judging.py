@@ -19,10 +19,17 @@ REAL_FACTOR = 5.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CurveVerdict:
-    """What a curve says about its commit: good, bad or skip, and why in one sentence."""
+    """What a curve says about its commit.
+
+    Attributes:
+        verdict: Good, bad, other or skip.
+        reason: Why, in one sentence.
+        is_bad_curve: A curve that isn't the good end's is the bad end's; None where that wasn't asked.
+    """
 
     verdict: CommitVerdict
     reason: str
+    is_bad_curve: bool | None = None
 
 
 def judge_curves(baseline: RunLog, candidate: RunLog, *, metric: str, noise: NoiseFloor) -> CurveVerdict:
@@ -32,7 +39,7 @@ def judge_curves(baseline: RunLog, candidate: RunLog, *, metric: str, noise: Noi
     search. A candidate that lacks iterations is skipped: it says nothing about the loss. One that goes NaN where the
     baseline has a number is bad.
     """
-    from lossbisect.compare import align
+    from lossbisect.compare.align import align
     from lossbisect.compare.stats import difference
 
     if gap := missing_iterations(baseline, candidate, metric=metric):

@@ -9,7 +9,7 @@ from lossbisect.bisect.types import BisectPlan
 from lossbisect.errors import GitError
 from lossbisect.parsers.runlog import RunLog
 from lossbisect.train import read_run
-from lossbisect.train.executors import Executor, LocalExecutor
+from lossbisect.train.executors import Executor, open_executor
 from lossbisect.train.types import Outcome, RunRecord, RunSpec, Sources
 
 __all__ = ["CommitRunner"]
@@ -28,18 +28,26 @@ class CommitRunner:
             code: The user's checkout.
             plan: What each run is asked to do.
             trees: Folder for the trees; they are made when they are first needed.
-            executor: What runs them, closed with the runner; None: this machine, one at a time.
+            executor: What runs them, closed with the runner; None: the one that the plan names.
         """
         self._plan = plan
         self._trees = TreePool(code, trees, bridge_commit=plan.bridge_commit)
-        self._executor = executor or LocalExecutor()
+        self._executor = executor or open_executor(plan.executor)
 
     @property
     def slots(self) -> int:
         """How many runs can go on at once."""
         return self._executor.slots
 
-    def run(self, commit: str, out: Path, on_line: Callable[[str], None]) -> RunRecord:
+    def run(
+        self,
+        commit: str,
+        out: Path,
+        on_line: Callable[[str], None],
+        *,
+        repeat: int | None = 0,  # noqa: ARG002  # every run is a run
+        should_stop: Callable[[], bool] | None = None,
+    ) -> RunRecord:
         """Check the commit out and train; a commit that can't be checked out is a void run.
 
         Raises:
@@ -60,7 +68,11 @@ class CommitRunner:
                     duration_s=0.0,
                     provenance=None,
                 )
-            return self._executor.run(self._spec(sources), out, on_line=on_line)
+            return self._executor.run(self._spec(sources), out, on_line=on_line, should_stop=should_stop)
+
+    def spec_of(self, commit: str) -> RunSpec:
+        """What a run of the commit is asked to do, trees aside."""
+        return self._spec(Sources(mcore_commit=commit, bridge_commit=self._plan.bridge_commit, is_ours=True))
 
     def read(self, record: RunRecord) -> RunLog:
         """The run's curves, as it recorded them."""
@@ -84,4 +96,5 @@ class CommitRunner:
             lane=plan.lane,
             python=plan.python,
             timeout_s=plan.timeout_s,
+            executor=plan.executor.identity,
         )

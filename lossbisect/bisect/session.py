@@ -4,23 +4,33 @@ import hashlib
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 from lossbisect.bisect.codebase import CodeBase, open_codebase
 from lossbisect.bisect.commits import changed_files, commit_range, github_name, merged_commits
 from lossbisect.bisect.culprit import Answer, BisectResult, Culprit, Finding, harmless_files, result_of
-from lossbisect.bisect.driver import Event, EventKind, Runner, drive
+from lossbisect.bisect.driver import drive
+from lossbisect.bisect.events import Event, EventKind, Runner
 from lossbisect.bisect.names import resolve
-from lossbisect.bisect.runner import LocalRunner
+from lossbisect.bisect.options import Regress, SearchOptions
+from lossbisect.bisect.runner import CommitRunner
 from lossbisect.bisect.state import Journal, find_bisect, work_root
 from lossbisect.bisect.types import BisectPlan, BisectStep, CommitRange, Role
 from lossbisect.errors import RecipeError, StateError
+from lossbisect.store.runner import StoredRunner, StoredRuns, StoreUse
+from lossbisect.train import cache_directory
 from lossbisect.train.defaults import DEFAULT_RECIPES, DEFAULT_TIMEOUT_S
+from lossbisect.train.executors import ExecutorName, ExecutorOptions, open_executor
 from lossbisect.train.recipes import load_recipe
 from lossbisect.train.types import Lane, Outcome, TrainerName
 
-__all__ = ["bisect_range", "resume_bisect"]
+__all__ = ["bisect_range", "culprit_of", "resume_bisect"]
+
+_WEAKER_PROOF = (
+    "The runs were made by a command, which can't say which megatron.core it imported. That it was the commit is known "
+    "from its tree alone: at the commit and unchanged, before and after each run."
+)
 
 
 def _ignore(_: Event) -> None:
@@ -39,6 +49,9 @@ def bisect_range(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     metric: str = "lm_loss",
     tolerance: float | None = None,
+    executor: ExecutorOptions | None = None,
+    search: SearchOptions | None = None,
+    store: StoreUse = StoreUse.NORMAL,
     allow_dirty: bool = False,
     work_dir: Path | None = None,
     runner: Runner | None = None,
@@ -58,6 +71,9 @@ def bisect_range(
         timeout_s: Wall time after which a run is killed and its commit skipped, seconds.
         metric: Column that is judged.
         tolerance: Relative difference up to which two curves are the same; None: measured, by two runs of the good end.
+        executor: Where runs take place, and how many at once; None: this machine, one at a time.
+        search: What is looked for, and how sure it has to be; None: the defaults of `SearchOptions`.
+        store: Whether runs are taken from the run store, and kept in it.
         allow_dirty: Go on although tracked files are changed; runs use committed code only.
         work_dir: Where journal, runs and trees are kept; None: the cache directory.
         runner: What runs a commit; None: this machine.
@@ -82,12 +98,15 @@ def bisect_range(
             lane=lane,
             python=(python or Path(sys.executable)).absolute(),
             timeout_s=timeout_s,
-            metric=metric,
+            metric="grad_norm" if search is not None and search.regress is Regress.GRAD_NORM else metric,
             tolerance=tolerance,
+            executor=executor or ExecutorOptions(),
+            search=search or SearchOptions(),
         )
         commits = commit_range(code, good, bad)
         with Journal.create(work_root(work_dir), plan) as journal:
-            return _go(code, commits, journal, runner, on_event)
+            runs = _stored_runs(journal, store)
+            return _go(code, commits, journal, journal.plan.executor, runs, runner, on_event)
 
 
 def resume_bisect(
@@ -95,6 +114,8 @@ def resume_bisect(
     *,
     repo: Path | None = None,
     given: Mapping[str, object] | None = None,
+    executor: ExecutorOptions | None = None,
+    store: StoreUse = StoreUse.NORMAL,
     retry_skipped: bool = False,
     work_dir: Path | None = None,
     runner: Runner | None = None,
@@ -106,6 +127,8 @@ def resume_bisect(
         bisect_id: Which one; None: the latest one of ``repo``.
         repo: The checkout; None: the one that the bisect was started with, or any.
         given: Options by the names of `bisect_range`. They must be those that the bisect was started with.
+        executor: Where runs take place from now on; it must be of the same kind. None: as at the start.
+        store: As in `bisect_range`.
         retry_skipped: Run commits whose run failed once more, such as after a missing package was installed.
         work_dir: Where it was started.
         runner: As in `bisect_range`.
@@ -126,31 +149,61 @@ def resume_bisect(
             _require_same(journal, code, {**(given or {}), **({"repo": repo_root} if repo_root else {})})
             if retry_skipped:
                 journal.forget([step for step in journal.steps if _has_failed(step)], "to be tried again")
-            return _go(code, commit_range(code, plan.good, plan.bad), journal, runner, on_event)
+            where = _same_executor(journal, executor)
+            runs = _stored_runs(journal, store, with_failures=not retry_skipped)
+            return _go(code, commit_range(code, plan.good, plan.bad), journal, where, runs, runner, on_event)
 
 
 def _go(
-    code: CodeBase, commits: CommitRange, journal: Journal, runner: Runner | None, on_event: Callable[[Event], None]
+    code: CodeBase,
+    commits: CommitRange,
+    journal: Journal,
+    executor: ExecutorOptions,
+    runs: StoredRuns,
+    runner: Runner | None,
+    on_event: Callable[[Event], None],
 ) -> BisectResult:
     on_event(Event(kind=EventKind.RESUMABLE, text=journal.id))
-    with closing(LocalRunner(code, journal.plan, journal.directory / "trees")) as local:
-        finding = drive(commits, journal, runner or local, on_event=on_event)
+    trees = journal.directory / "trees"
+    if executor.name is ExecutorName.COMMAND:
+        commits = replace(commits, notes=(*commits.notes, _WEAKER_PROOF))
+    with closing(CommitRunner(code, journal.plan, trees, open_executor(executor))) as own:
+        stored = StoredRunner(own, runs, own.spec_of)
+        finding = drive(commits, journal, runner or stored, on_event=on_event, jobs=executor.jobs)
     return result_of(
         finding,
         bisect_id=journal.id,
         directory=journal.directory,
         plan=journal.plan,
         commits=commits,
-        culprit=_culprit(code, commits, finding),
+        culprit=culprit_of(code, commits, finding),
         repository=github_name(code.mcore),
     )
+
+
+def _stored_runs(journal: Journal, use: StoreUse, *, with_failures: bool = True) -> StoredRuns:
+    stored = [step.record.stored_as for step in journal.steps]
+    given = [name for name in stored if name is not None]
+    return StoredRuns(cache_directory(), use, with_failures=with_failures, has_run=None in stored, given=given)
+
+
+def _same_executor(journal: Journal, asked: ExecutorOptions | None) -> ExecutorOptions:
+    """The executor to go on with: another number of jobs or another queue is fine, another kind of runs isn't."""
+    planned = journal.plan.executor
+    if asked is not None and asked.identity != planned.identity:
+        raise StateError(
+            f"{journal.directory}: this bisect's runs took place by {planned.identity}, not by {asked.identity}. "
+            "Leave the executor's options out to go on, or start a new bisect without --resume."
+        )
+    return asked or planned
 
 
 def _has_failed(step: BisectStep) -> bool:
     return step.role is Role.SEARCH and step.record.outcome is not Outcome.FINISHED
 
 
-def _culprit(code: CodeBase, commits: CommitRange, finding: Finding) -> Culprit | None:
+def culprit_of(code: CodeBase, commits: CommitRange, finding: Finding) -> Culprit | None:
+    """What git knows of the commit that was found; None where none was."""
     if finding.answer not in (Answer.FOUND, Answer.UNCONFIRMED):
         return None
     commit = commits.at(finding.bad)

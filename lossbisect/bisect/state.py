@@ -16,14 +16,27 @@ from pathlib import Path
 from typing import IO, Self
 
 from lossbisect import __version__
+from lossbisect.bisect.options import SearchOptions
 from lossbisect.bisect.types import BisectPlan, BisectStep, CommitVerdict, Role
 from lossbisect.errors import StateError
 from lossbisect.train import cache_directory
-from lossbisect.train.types import Lane, Outcome, Provenance, RunRecord, RunSpec, Sources, TrainerName
+from lossbisect.train.executors.options import ExecutorOptions
+from lossbisect.train.records import record_from_json, record_to_json
+from lossbisect.train.types import Lane, Outcome, TrainerName
 
-__all__ = ["Journal", "find_bisect", "record_from_json", "record_to_json", "step_to_json", "work_root"]
+__all__ = [
+    "Journal",
+    "find_bisect",
+    "is_held",
+    "load_journal",
+    "plan_to_json",
+    "record_from_json",
+    "record_to_json",
+    "step_to_json",
+    "work_root",
+]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def work_root(work_dir: Path | None) -> Path:
@@ -45,7 +58,8 @@ def find_bisect(root: Path, bisect_id: str | None, repo: Path | None) -> str:
             raise StateError(f"{folder}: no bisect '{bisect_id}'. {shown}")
         return bisect_id
     for name in reversed(known):
-        if repo is None or _repo_of(folder / name / "journal.ndjson") == str(repo):
+        path = folder / name / "journal.ndjson"
+        if (repo is None or _repo_of(path) == str(repo)) and b'"kind": "abort"' not in path.read_bytes():
             return name
     raise StateError(f"{folder}: no bisect of {repo or 'any checkout'} to go on with. Start one without --resume.")
 
@@ -81,6 +95,7 @@ class Journal:
         self.steps = list(steps)
         self._lock = lock
         self._file = file
+        self._given: set[Path] = set()
 
     @classmethod
     def create(cls, root: Path, plan: BisectPlan) -> Self:
@@ -99,7 +114,7 @@ class Journal:
             raise StateError(f"{directory}: can't be written: {error}. Choose another --work-dir.") from error
         journal = cls(directory, plan, (), lock, file)
         header = {"kind": "plan", "schema_version": SCHEMA_VERSION, "lossbisect_version": __version__}
-        journal._write({**header, "plan": _plan_to_json(plan)})
+        journal._write({**header, "plan": plan_to_json(plan)})
         _sync_folder(directory)
         return journal
 
@@ -116,9 +131,7 @@ class Journal:
             raise StateError(f"{path}: no such journal.")
         lock = _lock(directory)
         try:
-            lines = _whole_lines(path.read_bytes())
-            rows = [_read_line(path, line, number) for number, line in enumerate(lines, start=1)]
-            plan, steps = _replay(path, rows)
+            plan, steps, lines = _read_journal(path)
             file = path.open("r+b")
             file.truncate(sum(len(line) + 1 for line in lines))
             file.seek(0, os.SEEK_END)
@@ -126,6 +139,21 @@ class Journal:
             lock.close()
             raise
         return cls(directory, plan, steps, lock, file)
+
+    @classmethod
+    def look(cls, root: Path, bisect_id: str) -> Self:
+        """Look at a bisect, whoever has it: nothing is locked, and nothing can be written.
+
+        Raises:
+            StateError: Its journal is missing, damaged, or of another version.
+        """
+        directory = root / "bisects" / bisect_id
+        path = directory / "journal.ndjson"
+        if not path.exists():
+            raise StateError(f"{path}: no such journal.")
+        plan, steps, _ = _read_journal(path)
+        with path.open("rb") as unwritable:
+            return cls(directory, plan, steps, unwritable, unwritable)
 
     @property
     def id(self) -> str:
@@ -148,17 +176,22 @@ class Journal:
     def forget(self, steps: Iterable[BisectStep], reason: str) -> None:
         """Take back runs that turned out to say nothing: they will be run again."""
         forgotten = list(steps)
-        self._write({"kind": "forget", "reason": reason, "runs": [[step.role.value, step.index] for step in forgotten]})
+        self._write({"kind": "forget", "reason": reason, "runs": [str(step.record.out) for step in forgotten]})
         self.steps = [step for step in self.steps if step not in forgotten]
 
+    def abort(self) -> None:
+        """Note that this bisect was given up."""
+        self._write({"kind": "abort"})
+
     def run_directory(self, role: Role, commit: str) -> Path:
-        """A folder for a run, not there yet: what a killed run left behind is never written into."""
+        """A folder for a run, not there yet and not given before: what a killed run left is never written into."""
         name = f"{len(self.steps) + 1:03d}-{role.name.lower().replace('_', '-')}-{commit[:10]}"
         runs = self.directory / "runs"
         attempt = 1
-        while (runs / (path := f"{name}.{attempt}" if attempt > 1 else name)).exists():
+        while (path := runs / (f"{name}.{attempt}" if attempt > 1 else name)).exists() or path in self._given:
             attempt += 1
-        return runs / path
+        self._given.add(path)
+        return path
 
     def close(self) -> None:
         """Let another process have it."""
@@ -178,69 +211,6 @@ class Journal:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise StateError(f"{self.directory / 'journal.ndjson'}: can't be written: {error}") from error
-
-
-def record_to_json(record: RunRecord) -> dict[str, object]:
-    """A run as JSON values; `record_from_json` gives the same run back."""
-    spec, sources, provenance = record.spec, record.spec.sources, record.provenance
-    return {
-        "spec": {
-            "sources": {
-                "mcore": _text(sources.mcore),
-                "bridge": _text(sources.bridge),
-                "mcore_commit": sources.mcore_commit,
-                "bridge_commit": sources.bridge_commit,
-            },
-            "recipe": spec.recipe,
-            "trainer": spec.trainer.value,
-            "lane": spec.lane.value,
-            "python": str(spec.python),
-            "timeout_s": spec.timeout_s,
-            "env": dict(spec.env),
-        },
-        "out": str(record.out),
-        "argv": list(record.argv),
-        "outcome": record.outcome.value,
-        "reason": record.reason,
-        "exit_code": record.exit_code,
-        "duration_s": record.duration_s,
-        "provenance": None
-        if provenance is None
-        else {field.name: getattr(provenance, field.name) for field in fields(provenance)},
-    }
-
-
-def record_from_json(row: Mapping[str, object]) -> RunRecord:
-    """The run that `record_to_json` wrote.
-
-    Raises:
-        KeyError, TypeError, ValueError: The row isn't one.
-    """
-    spec = _mapping(row["spec"])
-    sources = _mapping(spec["sources"])
-    return RunRecord(
-        spec=RunSpec(
-            sources=Sources(
-                mcore=_path(sources["mcore"]),
-                bridge=_path(sources["bridge"]),
-                mcore_commit=_string_or_none(sources["mcore_commit"]),
-                bridge_commit=_string_or_none(sources["bridge_commit"]),
-            ),
-            recipe=str(spec["recipe"]),
-            trainer=TrainerName(str(spec["trainer"])),
-            lane=Lane(str(spec["lane"])),
-            python=Path(str(spec["python"])),
-            timeout_s=_number(spec["timeout_s"]),
-            env={key: str(value) for key, value in _mapping(spec["env"]).items()},
-        ),
-        out=Path(str(row["out"])),
-        argv=tuple(str(word) for word in _sequence(row["argv"])),
-        outcome=Outcome(str(row["outcome"])),
-        reason=str(row["reason"]),
-        exit_code=None if row["exit_code"] is None else int(_number(row["exit_code"])),
-        duration_s=_number(row["duration_s"]),
-        provenance=None if row["provenance"] is None else Provenance(**_mapping(row["provenance"])),  # type: ignore[arg-type]
-    )
 
 
 def step_to_json(step: BisectStep) -> dict[str, object]:
@@ -269,9 +239,11 @@ def _step_from_json(row: Mapping[str, object]) -> BisectStep:
     )
 
 
-def _plan_to_json(plan: BisectPlan) -> dict[str, object]:
+def plan_to_json(plan: BisectPlan) -> dict[str, object]:
+    """A plan as plain values."""
     values = {field.name: getattr(plan, field.name) for field in fields(plan)}
-    return {name: str(value) if isinstance(value, str | Path) else value for name, value in values.items()}
+    plain = {name: str(value) if isinstance(value, str | Path) else value for name, value in values.items()}
+    return {**plain, "executor": plan.executor.to_json(), "search": plan.search.to_json()}
 
 
 def _plan_from_json(row: Mapping[str, object]) -> BisectPlan:
@@ -289,7 +261,37 @@ def _plan_from_json(row: Mapping[str, object]) -> BisectPlan:
         timeout_s=_number(row["timeout_s"]),
         metric=str(row["metric"]),
         tolerance=None if tolerance is None else _number(tolerance),
+        executor=ExecutorOptions.from_json(_mapping(row["executor"])),
+        search=SearchOptions.from_json(_mapping(row["search"])),
     )
+
+
+def _read_journal(path: Path) -> tuple[BisectPlan, list[BisectStep], list[bytes]]:
+    """The plan, the finished runs, and the lines that say so."""
+    lines = _whole_lines(path.read_bytes())
+    rows = [_read_line(path, line, number) for number, line in enumerate(lines, start=1)]
+    return *_replay(path, rows), lines
+
+
+def load_journal(path: Path, lines: Iterable[str]) -> tuple[BisectPlan, list[BisectStep]]:
+    """The plan and the finished runs that a journal's lines tell, without holding it.
+
+    Raises:
+        StateError: A line is none of a journal.
+    """
+    rows = [_read_line(path, line.encode(), number) for number, line in enumerate(lines, start=1)]
+    if rows and rows[0].get("kind") == "plan":
+        rows[0] = {"schema_version": SCHEMA_VERSION, "lossbisect_version": __version__, **rows[0]}
+    return _replay(path, rows)
+
+
+def is_held(directory: Path) -> bool:
+    """Whether a process works on the bisect in a folder."""
+    try:
+        _lock(directory).close()
+    except StateError:
+        return True
+    return False
 
 
 def _replay(path: Path, rows: list[dict[str, object]]) -> tuple[BisectPlan, list[BisectStep]]:
@@ -305,8 +307,10 @@ def _replay(path: Path, rows: list[dict[str, object]]) -> tuple[BisectPlan, list
     try:
         plan = _plan_from_json(_mapping(rows[0]["plan"]))
         for row in rows[1:]:
+            if row["kind"] == "abort":
+                continue
             if row["kind"] == "forget":
-                steps = [step for step in steps if [step.role.value, step.index] not in _sequence(row["runs"])]
+                steps = [step for step in steps if str(step.record.out) not in _sequence(row["runs"])]
             else:
                 steps.append(_step_from_json(row))
     except (KeyError, TypeError, ValueError) as error:
@@ -369,12 +373,4 @@ def _number(value: object) -> float:
 
 
 def _string_or_none(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _path(value: object) -> Path | None:
-    return None if value is None else Path(str(value))
-
-
-def _text(value: Path | None) -> str | None:
     return None if value is None else str(value)

@@ -1,9 +1,11 @@
 """What a bisection is made of: commits, a range, verdicts, steps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from lossbisect.bisect.options import SearchOptions
+from lossbisect.train.executors.options import ExecutorOptions
 from lossbisect.train.types import Lane, RunRecord, TrainerName
 
 __all__ = ["BisectPlan", "BisectStep", "CommitInfo", "CommitRange", "CommitVerdict", "FileChange", "Role"]
@@ -14,6 +16,8 @@ class CommitVerdict(StrEnum):
 
     GOOD = "good"
     BAD = "bad"
+    OTHER = "other"
+    """Its curve is neither end's: another change than the one that is looked for. Never counted as bad."""
     SKIP = "skip"
     """Untestable: the run failed, was void, lost iterations, or lies within noise. Never counted as bad."""
 
@@ -24,7 +28,9 @@ class Role(StrEnum):
     GOOD_END = "good end"
     GOOD_AGAIN = "good end again"
     BAD_END = "bad end"
+    BAD_AGAIN = "bad end again"
     SEARCH = "search"
+    PROBE = "probe between equal ends"
     CANARY = "good end, is it still running"
     PARENT_AGAIN = "parent again"
     CULPRIT_AGAIN = "culprit again"
@@ -140,6 +146,8 @@ class BisectPlan:
         timeout_s: Wall time after which a run is killed, seconds.
         metric: Column of the iterations table that is judged.
         tolerance: Relative difference up to which two curves are the same; None: measured, by two runs of the good end.
+        executor: Where its runs take place. Of it only what can change a run's numbers must stay the same.
+        search: What is looked for, and how sure it has to be.
     """
 
     repo: Path
@@ -154,3 +162,5 @@ class BisectPlan:
     timeout_s: float
     metric: str
     tolerance: float | None
+    executor: ExecutorOptions = field(default_factory=ExecutorOptions)
+    search: SearchOptions = field(default_factory=SearchOptions)

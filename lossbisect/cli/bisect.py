@@ -1,27 +1,34 @@
 """``lossbisect bisect``."""
 
 import os
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lossbisect.bisect import Answer, BisectResult, Event, EventKind, bisect_range, resume_bisect
-from lossbisect.cli.options import json_option, python_option, recipe_option, trainer_option
+from lossbisect.bisect.options import SearchOptions
+from lossbisect.cli.bisects import COMMANDS
+from lossbisect.cli.console import interruptible
+from lossbisect.cli.keep import store_options
+from lossbisect.cli.options import command_line, html_option, json_option, python_option, recipe_option, trainer_option
+from lossbisect.cli.place import Place, place_options
+from lossbisect.cli.progress import progress
+from lossbisect.cli.search_options import search_options
 from lossbisect.compare import parse_tolerance
 from lossbisect.errors import LossbisectError
 from lossbisect.train.defaults import DEFAULT_TIMEOUT_S
 from lossbisect.train.types import Lane, TrainerName
 
-__all__ = ["EXIT_CODES", "command", "progress"]
+if TYPE_CHECKING:
+    from lossbisect.store.runner import StoreUse
+    from lossbisect.train.cost import RunsCost
+
+__all__ = ["EXIT_CODES", "command"]
 
 EXIT_CODES = {
     Answer.FOUND: 0,
+    Answer.EVERY_CHANGE: 0,
     Answer.NO_CULPRIT: 1,
     Answer.SEVERAL: 3,
     Answer.UNCONFIRMED: 3,
@@ -42,7 +49,8 @@ def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str 
     return "auto" if tolerance is None else tolerance
 
 
-@click.command(
+@click.group(
+    invoke_without_command=True,
     epilog="Exit codes: 0 culprit found and verified, 1 no culprit (the ends don't differ), 3 several candidates or an "
     "unconfirmed one, 2 wrong usage or a failure of lossbisect itself, 130 interrupted.",
 )
@@ -98,8 +106,9 @@ def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str 
     "--report-dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Write report.md, report.json and curves.png there.  [default: no report]",
+    help="Write report.html, report.md, report.json and curves.png there.  [default: no report]",
 )
+@html_option
 @json_option
 @click.option(
     "--allow-dirty",
@@ -113,7 +122,12 @@ def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str 
     help="Where journals, runs and working trees are kept.  [default: $LOSSBISECT_CACHE_DIR, or the user's cache "
     "directory]",
 )
+@search_options
+@place_options
+@store_options
+@click.pass_context
 def command(
+    context: click.Context,
     repo: Path | None,
     good: str | None,
     bad: str | None,
@@ -127,6 +141,10 @@ def command(
     resume: str | None,
     report_dir: Path | None,
     work_dir: Path | None,
+    html: Path | None,
+    place: Place,
+    store: "StoreUse",
+    search: SearchOptions | None,
     *,
     is_json: bool,
     allow_dirty: bool,
@@ -139,10 +157,14 @@ def command(
 
     Example: lossbisect bisect --repo ~/Megatron-Bridge --good core_v0.15.0 --bad main --report-dir report
     """
+    if context.invoked_subcommand is not None:
+        return 0
     if resume is None and (good is None or bad is None):
         raise click.UsageError("Name both ends: --good COMMIT --bad COMMIT. Or go on with a stopped bisect: --resume.")
     if resume is None and retry_skipped:
         raise click.UsageError("--retry-skipped goes with --resume.")
+    if resume is not None and place.is_plan:
+        raise click.UsageError("--plan is for a new bisect; --resume goes on with the plan that it began with.")
     if report_dir is not None:
         _make_folder(report_dir)
     options = {
@@ -153,13 +175,20 @@ def command(
         "timeout_s": timeout,
         "metric": metric,
         "tolerance": tolerance,
+        "search": search,
     }
     given: dict[str, Any] = {
         name: None if value == "auto" else value for name, value in options.items() if value is not None
     }
+    if resume is None:
+        place.check()
+        cost = _cost(repo or Path(), str(good), str(bad), given, work_dir, place, allow_dirty=allow_dirty)
+        if cost is None:
+            return 0
+        place.agree(cost)
     started: list[str] = []
     try:
-        with _interruptible(), progress() as show:
+        with interruptible(), progress() as show:
 
             def on_event(event: Event) -> None:
                 if event.kind is EventKind.RESUMABLE:
@@ -170,8 +199,9 @@ def command(
                 assert good is not None
                 assert bad is not None
                 result = bisect_range(
-                    repo or Path(), good, bad, allow_dirty=allow_dirty, work_dir=work_dir, on_event=on_event, **given
-                )
+                    repo or Path(), good, bad, executor=place.given, store=store, allow_dirty=allow_dirty,
+                    work_dir=work_dir, on_event=on_event, **given,
+                )  # fmt: skip
             else:
                 ends = {name: value for name, value in (("good", good), ("bad", bad)) if value is not None}
                 is_latest = resume == LATEST
@@ -179,6 +209,8 @@ def command(
                     None if is_latest else resume,
                     repo=repo or (Path() if is_latest else None),
                     given=given | ends,
+                    executor=place.given,
+                    store=store,
                     retry_skipped=retry_skipped,
                     work_dir=work_dir,
                     on_event=on_event,
@@ -190,7 +222,31 @@ def command(
             raise
         return INTERRUPTED
     _print(result, report_dir, is_json=is_json)
+    for page in (html, report_dir / "report.html" if report_dir else None):
+        if page is not None:
+            from lossbisect.report.html.bisect import write_bisect_page
+
+            write_bisect_page(result, page, command_line())
+            click.echo(f"Wrote {page}", err=True)
     return EXIT_CODES[result.answer]
+
+
+for _subcommand in COMMANDS:
+    command.add_command(_subcommand)
+
+
+def _cost(
+    repo: Path, good: str, bad: str, given: dict[str, Any], work_dir: Path | None, place: Place, *, allow_dirty: bool
+) -> "RunsCost | None":
+    """What the bisect will cost; None after --plan has said it."""
+    from lossbisect.bisect.planning import plan_bisect, plan_text
+
+    chosen = {name: given[name] for name in ("recipe", "trainer", "lane", "python", "timeout_s") if name in given}
+    plan = plan_bisect(repo, good, bad, executor=place.executor, work_dir=work_dir, allow_dirty=allow_dirty, **chosen)
+    if place.is_plan:
+        click.echo(plan_text(plan))
+        return None
+    return plan.cost
 
 
 def _print(result: BisectResult, report_dir: Path | None, *, is_json: bool) -> None:
@@ -220,62 +276,3 @@ def _make_folder(path: Path) -> None:
         raise click.BadParameter(f"'{path}' can't be made: {error.strerror}.", param_hint="--report-dir") from None
     if not os.access(path, os.W_OK):
         raise click.BadParameter(f"'{path}' is not writable.", param_hint="--report-dir")
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let a polite kill or a closed terminal stop the search as Ctrl-C does."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-class _Show(Protocol):
-    def __call__(self, event: Event) -> None: ...
-
-
-@contextmanager
-def progress() -> Iterator[_Show]:
-    """Yield what shows a bisection's events: plain lines on stderr, on a terminal also one live line of the trainer."""
-    if not sys.stderr.isatty():
-        yield _show_plainly
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    from lossbisect.report.bisect import printable
-
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True) as live:
-        task = live.add_task("", total=None)
-        running = ""
-
-        def show(event: Event) -> None:
-            nonlocal running
-            width, text = max(20, console.width - 14), printable(event.text)
-            if event.kind is EventKind.LINE:
-                live.update(task, description=escape(f"{running} | {text.strip()}"[:width]))
-            elif event.kind is EventKind.RUN_STARTED:
-                running = text.split(": ", 1)[0]
-                live.reset(task, description=escape(text[:width]))
-                console.print(text, markup=False, highlight=False)
-            elif event.kind is not EventKind.RESUMABLE:
-                console.print(text, markup=False, highlight=False)
-
-        yield show
-
-
-def _show_plainly(event: Event) -> None:
-    if event.kind not in (EventKind.LINE, EventKind.RESUMABLE):
-        from lossbisect.report.bisect import printable
-
-        click.echo(printable(event.text), err=True)

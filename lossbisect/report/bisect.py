@@ -8,18 +8,24 @@ from pathlib import Path
 
 from lossbisect.bisect.culprit import Answer, BisectResult, Culprit
 from lossbisect.bisect.state import step_to_json
-from lossbisect.bisect.types import BisectStep, CommitInfo
+from lossbisect.bisect.types import BisectStep, CommitInfo, CommitVerdict
 from lossbisect.compare.wording import counted, metric_name, relative_text
 from lossbisect.errors import LossbisectError
+from lossbisect.report.changes import changes_json, changes_markdown, changes_text
 from lossbisect.report.json import without_nan
+from lossbisect.report.plain import printable
+from lossbisect.train.types import Outcome
 
 __all__ = [
     "SCHEMA_VERSION",
+    "again_command",
     "bisect_json",
     "bisect_markdown",
     "bisect_text",
+    "is_proven",
     "printable",
     "resume_command",
+    "warnings_of",
     "write_report",
 ]
 
@@ -39,8 +45,8 @@ def bisect_text(result: BisectResult) -> str:
     """Several lines for a terminal, without colour and without a final newline; the first starts with the answer."""
     blocks = [
         f"{result.answer.value.upper()}: {result.finding.reason}",
-        _culprit_text(result.culprit, result) if result.culprit else _candidates_text(result.candidates),
-        "\n".join(f"warning: {warning}" for warning in _warnings(result)),
+        _who_text(result),
+        "\n".join(f"warning: {warning}" for warning in warnings_of(result)),
         f"{metric_name(result.plan.metric)}\n{_text_table(_curve_rows(result))}",
         f"runs\n{_text_table(_step_rows(result))}",
         result.confidence,
@@ -59,7 +65,7 @@ def bisect_json(result: BisectResult) -> str:
         "answer": result.answer.value,
         "reason": finding.reason,
         "confidence": result.confidence,
-        "warnings": list(_warnings(result)),
+        "warnings": list(warnings_of(result)),
         "culprit": None if result.culprit is None else _culprit_json(result.culprit),
         "candidates": [_commit_json(commit) for commit in result.candidates],
         "good": _commit_json(result.commits.good),
@@ -72,6 +78,8 @@ def bisect_json(result: BisectResult) -> str:
         "metric": result.plan.metric,
         "difference": asdict(comparison.difference),
         "witnesses": {name: asdict(difference) for name, difference in comparison.witnesses.items()},
+        "probability": finding.probability,
+        "changes": changes_json(result),
         "last_good": result.commits.at(finding.good).sha,
         "first_bad": result.commits.at(finding.bad).sha,
         "curves": [
@@ -80,7 +88,7 @@ def bisect_json(result: BisectResult) -> str:
         ],
         "steps": [step_to_json(step) for step in finding.steps],
         "directory": str(result.directory),
-        "command": _again_command(result),
+        "command": again_command(result),
     }
     return json.dumps(without_nan(report), indent=2, allow_nan=False)
 
@@ -90,8 +98,8 @@ def bisect_markdown(result: BisectResult) -> str:
     blocks = [
         f"# {_title(result)}",
         result.finding.reason,
-        _culprit_markdown(result.culprit, result) if result.culprit else _candidates_markdown(result),
-        "\n".join(f"> **Warning:** {warning}" for warning in _warnings(result)),
+        _who_markdown(result),
+        "\n".join(f"> **Warning:** {warning}" for warning in warnings_of(result)),
         f"## {metric_name(result.plan.metric).capitalize()}",
         _markdown_table(_curve_rows(result)),
         _witnesses(result),
@@ -101,7 +109,7 @@ def bisect_markdown(result: BisectResult) -> str:
         "## What ran",
         _provenance(result),
         "## Once more",
-        f"```\n{_again_command(result)}\n```",
+        f"```\n{again_command(result)}\n```",
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -129,18 +137,13 @@ def write_report(result: BisectResult, folder: Path) -> tuple[Path, ...]:
     return tuple(folder / name for name in ("report.md", "report.json", "curves.png"))
 
 
-def printable(text: str) -> str:
-    """Text without the control characters that a commit's subject or a trainer's line may send to a terminal."""
-    return "".join(mark if mark.isprintable() or mark == "\n" else " " for mark in text)
-
-
 def resume_command(bisect_id: str, work_dir: Path | None) -> str:
     """The command that goes on with a bisect."""
     where = ["--work-dir", str(work_dir)] if work_dir else []
     return shlex.join(["lossbisect", "bisect", "--resume", bisect_id, *where])
 
 
-def _again_command(result: BisectResult) -> str:
+def again_command(result: BisectResult) -> str:
     """The command that runs the answer's two sides again, or the whole range where there is no single answer."""
     plan = result.plan
     good, bad = (result.culprit.parent.sha, result.culprit.commit.sha) if result.culprit else (plan.good, plan.bad)
@@ -159,7 +162,7 @@ def _next_step(result: BisectResult) -> str:
         root = result.directory.parents[1]
         retry = shlex.join(["lossbisect", "bisect", "--resume", result.id, "--retry-skipped", "--work-dir", str(root)])
         return f"if the skipped commits can be made to run, go on with: {retry}"
-    return f"once more: {_again_command(result)}"
+    return f"once more: {again_command(result)}"
 
 
 def _title(result: BisectResult) -> str:
@@ -167,12 +170,16 @@ def _title(result: BisectResult) -> str:
     if result.culprit:
         certainty = "" if result.answer is Answer.FOUND else " (unconfirmed)"
         return f"{metric} moved by {result.culprit.commit.short}{certainty}: {result.culprit.commit.subject}"
+    if result.answer is Answer.EVERY_CHANGE:
+        ends = f"{result.commits.good.short}..{result.commits.bad.short}"
+        return f"{metric}: {counted(len(result.finding.changes), 'change')} in {ends}"
     if result.answer is Answer.SEVERAL:
         return f"{metric} moved by one of {counted(len(result.candidates), 'commit')}"
     return f"{metric}: {result.answer.value} between {result.commits.good.short} and {result.commits.bad.short}"
 
 
-def _warnings(result: BisectResult) -> tuple[str, ...]:
+def warnings_of(result: BisectResult) -> tuple[str, ...]:
+    """What a reader should know before believing the answer."""
     harmless = (_HARMLESS,) if result.culprit and result.culprit.is_harmless else ()
     return (*harmless, *result.finding.warnings)
 
@@ -181,6 +188,12 @@ def _sides(result: BisectResult) -> tuple[str, str]:
     """Names of the two curves that are shown."""
     good, bad = (result.commits.at(index).short for index in (result.finding.good, result.finding.bad))
     return f"{good} (last good)", f"{bad} ({'first bad' if result.culprit else 'bad'})"
+
+
+def _who_text(result: BisectResult) -> str:
+    if result.finding.changes:
+        return changes_text(result)
+    return _culprit_text(result.culprit, result) if result.culprit else _candidates_text(result.candidates)
 
 
 def _culprit_text(culprit: Culprit, result: BisectResult) -> str:
@@ -196,6 +209,12 @@ def _culprit_text(culprit: Culprit, result: BisectResult) -> str:
     ]
     rows += [["merged", f"{each.short}  {each.subject}"] for each in culprit.merged[:_MOST_FILES]]
     return _text_table(rows)
+
+
+def _who_markdown(result: BisectResult) -> str:
+    if result.finding.changes:
+        return changes_markdown(result)
+    return _culprit_markdown(result.culprit, result) if result.culprit else _candidates_markdown(result)
 
 
 def _culprit_markdown(culprit: Culprit, result: BisectResult) -> str:
@@ -247,15 +266,16 @@ def _curve_rows(result: BisectResult) -> list[list[str]]:
 def _step_rows(result: BisectResult) -> list[list[str]]:
     rows = [["run", "commit", "why", "verdict", "time", "reason"]]
     for number, step in enumerate(result.finding.steps, start=1):
-        verdict = "other curve" if step.is_bad_curve is False else step.verdict.value
+        is_own = step.verdict is CommitVerdict.BAD and step.is_bad_curve is False
+        verdict = "other curve" if is_own else step.verdict.value
         rows.append(
             [
                 str(number),
                 step.commit[:10],
                 step.role.value,
                 f"bad ({verdict})" if verdict == "other curve" else verdict,
-                f"{step.record.duration_s:.0f} s",
-                step.reason,
+                "stored" if step.record.stored_as else f"{step.record.duration_s:.0f} s",
+                f"{step.reason} ({step.record.reason})" if step.record.outcome is Outcome.CUT else step.reason,
             ]
         )
     return rows
@@ -283,12 +303,13 @@ def _provenance(result: BisectResult) -> str:
     ]
     if ran is not None:
         lines.append(f"- Python {ran.python}, torch {ran.torch}, Megatron-Core {ran.megatron_core_version}")
-    proven = sum(_is_proven(step) for step in result.finding.steps)
+    proven = sum(is_proven(step) for step in result.finding.steps)
     lines.append(f"- {proven} of {counted(len(result.finding.steps), 'run')} proved to be the commit asked for")
     return "\n".join(lines)
 
 
-def _is_proven(step: BisectStep) -> bool:
+def is_proven(step: BisectStep) -> bool:
+    """Whether the run itself said that it was the commit asked for, unchanged."""
     ran = step.record.provenance
     return ran is not None and ran.mcore_commit == step.commit and ran.is_clean is not False
 

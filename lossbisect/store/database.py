@@ -50,6 +50,33 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX runs_of_commit ON runs (mcore_commit)",
         "CREATE INDEX runs_of_history ON runs (recipe_digest, trainer, lane, added_at)",
     ),
+    (
+        """CREATE TABLE triage (
+            id INTEGER PRIMARY KEY,
+            at TEXT NOT NULL,
+            recipe TEXT NOT NULL,
+            recipe_digest TEXT NOT NULL,
+            trainer TEXT NOT NULL,
+            lane TEXT NOT NULL,
+            machine TEXT NOT NULL,
+            metric TEXT NOT NULL,
+            mcore_commit TEXT NOT NULL,
+            bridge_commit TEXT,
+            environment TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            noise_rel REAL NOT NULL,
+            curve TEXT NOT NULL,
+            culprits TEXT NOT NULL
+        )""",
+        "CREATE INDEX triage_of_series ON triage (recipe_digest, trainer, lane, machine, metric, id)",
+        """CREATE TABLE acknowledgements (
+            "commit" TEXT PRIMARY KEY,
+            reason TEXT NOT NULL,
+            "by" TEXT NOT NULL,
+            at TEXT NOT NULL
+        )""",
+    ),
 )
 """What brings the schema from each version to the next; the first one makes it. Never changed once released."""
 

@@ -18,6 +18,8 @@ __all__ = ["key_of"]
 _ELSEWHERE = frozenset({"sources", "recipe", "trainer", "lane", "python", "timeout_s"})
 """Fields of a spec that the key has under another name, or that can't change a finished run's numbers."""
 _BRIDGE = "megatron-bridge"
+_WORDS = frozenset({"name", "description", "documentation", "trainers"})
+"""Fields of a recipe that say something to people, and nothing to a trainer."""
 
 
 def key_of(spec: RunSpec, cache: Path) -> RunKey | NotStored:
@@ -64,7 +66,7 @@ def _redacted(value: object) -> object:
 
 def _content(recipe: Recipe) -> dict[str, object]:
     values = {field.name: _plain(getattr(recipe, field.name)) for field in fields(recipe)}
-    return {name: value for name, value in values.items() if name not in ("name", "description")}
+    return {name: value for name, value in values.items() if name not in _WORDS}
 
 
 def _plain(value: object) -> object:

@@ -25,7 +25,10 @@ def slow(spec: RunSpec, out: Path, *, on_line: Callable[[str], None] | None = No
 
 def main(repo: str, good: str, bad: str, work_dir: str, *ids: str) -> None:
     """Start a bisect, or go on with the latest one, and print its answer."""
-    with patch("lossbisect.bisect.runner.run_recipe", slow), patch("lossbisect.bisect.runner.read_run", read_play):
+    with (
+        patch("lossbisect.train.executors.local.run_recipe", slow),
+        patch("lossbisect.bisect.runner.read_run", read_play),
+    ):
         if ids:
             result = resume_bisect(ids[0], work_dir=Path(work_dir))
         else:

@@ -87,18 +87,35 @@ class ScriptedRunner:
     Attributes:
         script: What each commit does.
         ran: Commits in the order in which they were run.
+        repeats: How many-th run of its commit each of them was said to be.
+        stops: Of each commit's latest run, whether it should end.
         change: Called with each finished record and the number of the run, to change it.
+        wait: Called while a run goes on.
     """
 
     script: Callable[[str], Script]
     ran: list[str] = field(default_factory=list)
+    repeats: list[int | None] = field(default_factory=list)
+    stops: dict[str, Callable[[], bool]] = field(default_factory=dict)
     change: Callable[[RunRecord, int], RunRecord] = lambda record, _: record
+    wait: Callable[[], None] = lambda: None
 
-    def run(self, commit: str, out: Path, on_line: Callable[[str], None]) -> RunRecord:
-        """Write the scripted losses down as a run."""
+    def run(
+        self,
+        commit: str,
+        out: Path,
+        on_line: Callable[[str], None],
+        *,
+        repeat: int | None = 0,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> RunRecord:
+        """Write the scripted losses down as a run; it ends too fast to be cut."""
         self.ran.append(commit)
+        self.repeats.append(repeat)
+        self.stops[commit] = should_stop or (lambda: False)
         out.mkdir(parents=True)
         on_line(f"training {commit[:10]}")
+        self.wait()
         scripted = self.script(commit)
         record = make_record(commit, out)
         if isinstance(scripted, Outcome):

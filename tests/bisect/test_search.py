@@ -81,10 +81,31 @@ def test_a_lone_skip_costs_about_one_run() -> None:
 
 
 def test_contradictions_are_reported() -> None:
-    """A good commit after a bad one means more than one change, and is named."""
+    """A good commit after a bad one means more than one change: the one that leads to the bad end is looked for."""
     bracket = narrow(10, {2: GOOD, 4: BAD, 7: GOOD})
-    assert bracket.contradictions == (7,)
-    assert (bracket.good, bracket.bad) == (2, 4)
+    assert bracket.contradictions == (4,)
+    assert (bracket.good, bracket.bad) == (7, 9)
+
+
+@pytest.mark.parametrize(("jobs", "points"), [(1, {31}), (2, {20, 42}), (3, {15, 31, 47})])
+def test_several_runs_cut_the_range_into_equal_parts(jobs: int, points: set[int]) -> None:
+    """With k runs at once the range is cut into k + 1 parts."""
+    wanted = narrow(64, {}, jobs=jobs).wanted
+    assert len(wanted) == jobs
+    assert all(min(abs(index - point) for index in wanted) <= 1 for point in points)
+
+
+def test_what_runs_is_not_started_again() -> None:
+    """While one midpoint runs, a free slot takes the middle of one of its halves."""
+    assert narrow(64, {}, running=[31]).wanted[0] in (15, 47)
+
+
+def test_a_hundred_thousand_commits_are_planned_at_once() -> None:
+    """Seven slots on a hundred thousand commits with skips are filled in well under a second."""
+    started = time.perf_counter()
+    wanted = narrow(100_000, dict.fromkeys(range(50_000, 50_005), SKIP), jobs=7).wanted
+    assert len(set(wanted)) == 7
+    assert time.perf_counter() - started < 5
 
 
 def test_runs_left_halves() -> None:

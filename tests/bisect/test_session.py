@@ -119,7 +119,7 @@ def test_skipped_commits_can_be_tried_again(tmp_path: Path, monkeypatch: pytest.
             write_curve(record.scalars, [11.0, 10.5, 10.5, 10.375])
         return replace(record, outcome=Outcome.FINISHED)
 
-    monkeypatch.setattr("lossbisect.bisect.runner.run_recipe", installed)
+    monkeypatch.setattr("lossbisect.train.executors.local.run_recipe", installed)
     again = resume_bisect(first.id, retry_skipped=True)
     assert again.answer is Answer.FOUND
     assert again.culprit is not None

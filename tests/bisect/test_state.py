@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossbisect import __version__
-from lossbisect.bisect.state import Journal, find_bisect, record_from_json, record_to_json, work_root
+from lossbisect.bisect.state import SCHEMA_VERSION, Journal, find_bisect, record_from_json, record_to_json, work_root
 from lossbisect.bisect.types import BisectStep, CommitVerdict, Role
 from lossbisect.errors import StateError
 from lossbisect.train.types import Outcome, RunRecord
@@ -98,7 +98,7 @@ def test_a_journal_of_another_version_is_refused(tmp_path: Path) -> None:
     """A journal that another version wrote isn't guessed at."""
     path = make_journal(tmp_path, 0)
     text = path.read_text(encoding="utf-8")
-    for change in (('"schema_version": 1', '"schema_version": 99'), (__version__, "0.0.9")):
+    for change in ((f'"schema_version": {SCHEMA_VERSION}', '"schema_version": 99'), (__version__, "0.0.9")):
         path.write_text(text.replace(*change), encoding="utf-8")
         with pytest.raises(StateError, match="written by lossbisect"):
             Journal.open(tmp_path, path.parent.name)
@@ -127,7 +127,7 @@ def test_only_a_finished_run_stands_for_an_end(tmp_path: Path) -> None:
 def test_runs_can_be_taken_back(tmp_path: Path) -> None:
     """A run that was taken back is gone also after opening the journal again, until it is run once more."""
     with Journal.create(tmp_path, make_plan(tmp_path, SHA, SHA)) as journal:
-        steps = [make_step(index, make_record(SHA, tmp_path)) for index in (1, 2)]
+        steps = [make_step(index, make_record(SHA, tmp_path / str(index))) for index in (1, 2)]
         for step in steps:
             journal.append(step)
         journal.forget(steps[:1], "the machine failed")

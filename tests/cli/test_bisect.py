@@ -21,7 +21,7 @@ LOSSES = [10.25] * 3 + [None] + [10.25, 10.25, 10.26, 10.26]
 @pytest.fixture(autouse=True)
 def _played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Runs read their loss from the tree that they were given."""
-    monkeypatch.setattr("lossbisect.bisect.runner.run_recipe", support.play)
+    monkeypatch.setattr("lossbisect.train.executors.local.run_recipe", support.play)
     monkeypatch.setattr("lossbisect.bisect.runner.read_run", support.read_play)
     monkeypatch.setenv("LOSSBISECT_CACHE_DIR", str(tmp_path / "cache"))
 
@@ -161,12 +161,13 @@ def test_stopping_prints_the_command_that_goes_on(tmp_path: Path, number: signal
     script = (
         "import sys, time; sys.path.insert(0, sys.argv.pop(1))\n"
         "import lossbisect.bisect.runner as runner\n"
+        "import lossbisect.train.executors.local as local\n"
         "from tests.bisect.support import play, read_play\n"
         "def slow(spec, out, **_):\n"
         "    record = play(spec, out)\n"
         "    time.sleep(float(sys.argv[1]))\n"
         "    return record\n"
-        "runner.run_recipe, runner.read_run = slow, read_play\n"
+        "local.run_recipe, runner.read_run = slow, read_play\n"
         "from lossbisect.cli import main\n"
         "main(['bisect', *sys.argv[2:]])\n"
     )

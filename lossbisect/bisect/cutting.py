@@ -1,0 +1,88 @@
+"""Ending a run as soon as its verdict is sure.
+
+Only where runs repeat bit for bit: then one iteration that equals the bad end's and not the good end's is the bad end's
+curve, and equality with the good end's some iterations past the bad end's first difference is the good end's. A run
+that is neither goes on to its end: only the whole curve tells what it is.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["Cutter"]
+
+_MARGIN = 2
+"""Iterations past the bad end's first difference that have to be equal to the good end's too."""
+
+
+class Cutter:
+    """Watches the values that a run records, full precision.
+
+    Attributes:
+        reason: Why the run could be ended; None as long as it can't.
+    """
+
+    reason: str | None
+
+    def __init__(self, scalars: Path, tag: str, good: Mapping[int, float], bad: Mapping[int, float]) -> None:
+        """Watch a run.
+
+        Args:
+            scalars: File that the run appends its values to; need not be there yet.
+            tag: Name of the metric's values in it.
+            good: The good end's values by iteration.
+            bad: The bad end's.
+        """
+        self.reason = None
+        self._scalars = scalars
+        self._tag = tag
+        self._good = good
+        self._bad = bad
+        self._first = next((i for i in sorted(good) if i in bad and not _equal(good[i], bad[i])), None)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._offset = 0
+        self._is_good = True
+        self._is_bad = True
+
+    def is_sure(self) -> bool:
+        """Read what has come since the last time, and say whether the run can be ended."""
+        if self.reason is None and self._first is not None:
+            for iteration, value in self._new_values():
+                self._take(iteration, value)
+        return self.reason is not None
+
+    def _take(self, iteration: int, value: float) -> None:
+        assert self._first is not None
+        if iteration not in self._good or iteration not in self._bad or self.reason is not None:
+            return
+        self._is_good &= _equal(value, self._good[iteration])
+        self._is_bad &= _equal(value, self._bad[iteration])
+        if iteration == self._first and self._is_bad:
+            self.reason = f"stopped: verdict sure at iteration {iteration}"
+        if iteration == self._first + _MARGIN and self._is_good:
+            self.reason = f"stopped: verdict sure at iteration {iteration}"
+
+    def _new_values(self) -> list[tuple[int, float]]:
+        try:
+            with self._scalars.open("rb") as file:
+                file.seek(self._offset)
+                content = file.read()
+        except OSError:
+            self._offset = 0  # a file that went is written anew from its start
+            return []
+        whole = content[: content.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        values = []
+        for line in whole.splitlines():
+            row = json.loads(line)
+            if row.get("tag") == self._tag:
+                value = row["value"]
+                values.append((int(row["iteration"]), float(row["nonfinite"] if value is None else value)))
+        return values
+
+
+def _equal(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))

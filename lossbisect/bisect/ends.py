@@ -1,0 +1,140 @@
+"""Both ends of the range: run, checked, and measured against each other."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from lossbisect.bisect.case import Case
+from lossbisect.bisect.desk import Agenda, Desk, Job
+from lossbisect.bisect.events import EventKind
+from lossbisect.bisect.judging import CurveVerdict, measured_noise, missing_iterations
+from lossbisect.bisect.types import BisectStep, CommitVerdict, Role
+from lossbisect.compare.types import NoiseFloor
+from lossbisect.errors import EndpointError
+from lossbisect.parsers.runlog import RunLog
+from lossbisect.train.types import Lane
+
+__all__ = ["open_case", "why_not"]
+
+TAIL_LINES = 15
+END_ROLES = (Role.GOOD_END, Role.GOOD_AGAIN, Role.BAD_END, Role.BAD_AGAIN)
+
+
+def open_case(desk: Desk) -> Case:
+    """Run the good end twice and the bad end once, at once where there are slots, and measure their noise.
+
+    Raises:
+        EndpointError: An end can't be judged.
+    """
+    last = len(desk.commits.commits) - 1
+    plan = desk.journal.plan
+    wanted = [
+        Job(role=Role.GOOD_END, index=-1),
+        Job(role=Role.GOOD_AGAIN, index=-1),
+        Job(role=Role.BAD_END, index=last),
+    ]
+
+    def agenda(going: Sequence[Job], _free: int) -> Agenda:
+        missing = [job for job in wanted if job not in going and desk.journal.find(job.role, job.index) is None]
+        return Agenda(start=missing)
+
+    def judge(job: Job, log: RunLog, *, is_cut: bool) -> CurveVerdict:
+        assert not is_cut, "ends run whole"
+        known = desk.journal.find(Role.GOOD_END, -1)
+        gap = missing_iterations(desk.read(known) if known else log, log, metric=plan.metric)
+        verdict = CommitVerdict.BAD if job.role is Role.BAD_END else CommitVerdict.GOOD
+        return CurveVerdict(verdict=CommitVerdict.SKIP if gap else verdict, reason=gap or "as you said")
+
+    def refuse(step: BisectStep) -> None:
+        if step.verdict is CommitVerdict.SKIP:
+            raise EndpointError(why_not(desk, step))
+
+    for job in wanted:
+        if (known := desk.journal.find(job.role, job.index)) is not None:
+            refuse(known)
+    desk.perform(agenda, judge, refuse)
+    good, again, bad = (_log_of(desk, job) for job in wanted)
+    noise = _noise(desk, good, again)
+    return Case(
+        metric=plan.metric,
+        regress=plan.search.regress,
+        noise=noise,
+        good=good,
+        bad=bad,
+        is_any_difference=plan.tolerance is not None or plan.search.find_all,
+    )
+
+
+def _log_of(desk: Desk, job: Job) -> RunLog:
+    step = desk.journal.find(job.role, job.index)
+    assert step is not None, f"{job} has not run"
+    return desk.read(step)
+
+
+def _noise(desk: Desk, good: RunLog, again: RunLog) -> NoiseFloor:
+    """The noise floor from the two runs of the good end, or the one that was asked for, checked against them."""
+    plan = desk.journal.plan
+    measured = measured_noise(good, again, metric=plan.metric)
+    name = desk.commits.good.short
+    if measured is None:
+        raise EndpointError(
+            f"The good end {name} doesn't repeat itself: one of its two runs has no {plan.metric}, or none that is "
+            f"finite, where the other has one: {desk.journal.directory / 'runs'}"
+        )
+    if plan.tolerance is not None:
+        asked = plan.tolerance
+        floor = NoiseFloor(source="rtol" if asked else "bit-exact", surely_noise_rel=asked, surely_real_rel=asked)
+        largest = measured.surely_real_rel / 5
+        if largest > asked:
+            raise EndpointError(
+                f"The good end {name} doesn't repeat itself within the tolerance {asked:g}: its two runs differ by "
+                f"{largest:.1e}. Take a larger --tolerance, or none: then it is measured."
+            )
+        return _raised(floor, plan.search.min_effect)
+    if not measured.surely_real_rel:
+        desk.say(EventKind.NOTE, "The good end repeats itself bit for bit: any difference counts.")
+        return _raised(measured, plan.search.min_effect)
+    spread = measured.surely_real_rel / 5
+    finding = (
+        " The CPU lane repeats itself bit for bit, so the code itself is not determined: an uninitialised parameter, "
+        "or a race."
+        if plan.lane is Lane.CPU
+        else ""
+    )
+    desk.say(
+        EventKind.NOTE,
+        f"The good end doesn't repeat itself bit for bit: its two runs differ by up to {spread:.1e}.{finding} "
+        "The search goes on by probability, with repeated runs.",
+    )
+    return measured
+
+
+def _raised(floor: NoiseFloor, least: float | None) -> NoiseFloor:
+    if least is None or least <= floor.surely_noise_rel:
+        return floor
+    return replace(
+        floor, source="min-effect", surely_noise_rel=least, surely_real_rel=max(least, floor.surely_real_rel)
+    )
+
+
+def why_not(desk: Desk, step: BisectStep) -> str:
+    """Why an end can't be used, with the last lines of its log."""
+    which = "bad" if step.role in (Role.BAD_END, Role.BAD_AGAIN) else "good"
+    advice = (
+        "A crash is no change of the loss and is not bisected here. Choose a bad end that runs."
+        if which == "bad"
+        else "Choose a good end and a recipe that run on this machine."
+    )
+    tail = _tail(step.record.console)
+    return (
+        f"The {which} end {desk.commits.at(step.index).short} can't be judged: {step.reason}. {advice} "
+        f"Its log: {step.record.console}" + (f"\n{tail}" if tail else "")
+    )
+
+
+def _tail(path: Path) -> str:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(f"  | {line}" for line in lines[-TAIL_LINES:])

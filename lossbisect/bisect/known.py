@@ -1,0 +1,74 @@
+"""What finished steps say, put together. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from lossbisect.bisect.types import BisectStep, CommitInfo, CommitVerdict, Role
+from lossbisect.train.types import Outcome
+
+__all__ = ["failed_in_a_row", "reverts_of", "run_of", "unconfirmed_skips", "verdicts_of", "wavering"]
+
+_SEARCHED = (Role.SEARCH, Role.PROBE)
+_WITH_CURVES = (Outcome.FINISHED, Outcome.CUT)
+
+
+def verdicts_of(steps: Iterable[BisectStep]) -> dict[int, CommitVerdict]:
+    """The verdict on each commit in between; of several runs the latest that could be judged counts."""
+    verdicts: dict[int, CommitVerdict] = {}
+    for step in steps:
+        if step.role in _SEARCHED and not (step.verdict is CommitVerdict.SKIP and step.index in verdicts):
+            verdicts[step.index] = step.verdict
+    return verdicts
+
+
+def run_of(steps: Sequence[BisectStep], index: int) -> BisectStep | None:
+    """The run that shows a commit's curve best: a whole one rather than one that was cut, an early one otherwise."""
+    own = [step for step in steps if step.index == index and step.verdict is not CommitVerdict.SKIP]
+    return min(
+        own, key=lambda step: (step.record.outcome is not Outcome.FINISHED, step.role is Role.CANARY), default=None
+    )
+
+
+def unconfirmed_skips(steps: Sequence[BisectStep]) -> list[int]:
+    """Commits that failed once with a reason that no commit has failed with twice: they are tried once more."""
+    failed = [
+        step for step in steps if step.role in _SEARCHED and step.record.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+    ]
+    tries: dict[tuple[int, str], int] = {}
+    for step in failed:
+        tries[step.index, step.reason] = tries.get((step.index, step.reason), 0) + 1
+    certain = {reason for (_, reason), number in tries.items() if number > 1}
+    runs = {index: sum(step.index == index and step.role in _SEARCHED for step in steps) for index, _ in tries}
+    return [index for index, reason in tries if runs[index] == 1 and reason not in certain]
+
+
+def wavering(steps: Sequence[BisectStep]) -> list[BisectStep]:
+    """Failed runs of commits that ran another time: what failed isn't determined by the commit."""
+    ran = {step.index for step in steps if step.record.outcome in _WITH_CURVES}
+    return [
+        step for step in steps if step.role in _SEARCHED and step.record.outcome is Outcome.FAILED and step.index in ran
+    ]
+
+
+def failed_in_a_row(steps: Sequence[BisectStep]) -> list[BisectStep]:
+    """The latest search runs that didn't finish, back to the last run that did."""
+    failed: list[BisectStep] = []
+    for step in reversed(steps):
+        if step.record.outcome in _WITH_CURVES:
+            break
+        if step.role in _SEARCHED:
+            failed.append(step)
+    return failed
+
+
+def reverts_of(commits: Sequence[CommitInfo], index: int) -> list[int]:
+    """Later commits whose subject says that they take back the one at ``index``."""
+    culprit = commits[index]
+    subject = (
+        culprit.subject.removesuffix(f"({culprit.pull_request})").strip() if culprit.pull_request else culprit.subject
+    )
+    found = []
+    for later in range(index + 1, len(commits)):
+        text = commits[later].subject
+        if "revert" in text.lower() and (subject in text or (culprit.pull_request or "\0") in text.split("(")[0]):
+            found.append(later)
+    return found

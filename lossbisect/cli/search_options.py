@@ -1,0 +1,59 @@
+"""What a bisect looks for: options that several commands share."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from lossbisect.bisect.options import DEFAULT_CONFIDENCE, Regress, SearchOptions
+
+__all__ = ["search_options"]
+
+_OPTIONS = (
+    click.option(
+        "--regress",
+        type=click.Choice([kind.value for kind in Regress]),
+        help="What counts as bad: 'loss' or 'grad-norm' the bad end's curve, 'nan' a value that is no number, whatever "
+        "else changes.  [default: loss]",
+    ),
+    click.option(
+        "--confidence",
+        type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+        metavar="NUMBER",
+        help=f"Probability from which a commit is named where runs don't repeat.  [default: {DEFAULT_CONFIDENCE}]",
+    ),
+    click.option(
+        "--min-effect",
+        type=click.FloatRange(0, 1, min_open=True),
+        metavar="NUMBER",
+        help="Relative difference up to which curves count as the same, though runs repeat exactly.  [default: none]",
+    ),
+    click.option(
+        "--probe",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Commits in between to run before equal ends are taken for an unchanged range, and after the culprit to "
+        "see whether it was taken back.  [default: 0]",
+    ),
+    click.option(
+        "--all", "find_all", is_flag=True, default=None, help="List every commit of the range that changed the numbers."
+    ),
+)
+
+
+def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command all options of this module, as one argument ``search``; None if none was given."""
+
+    @functools.wraps(function)
+    def with_search(*arguments: Any, **others: Any) -> Any:
+        names = ("regress", "confidence", "min_effect", "probe", "find_all")
+        given = {name: value for name in names if (value := others.pop(name)) is not None}
+        if "regress" in given:
+            given["regress"] = Regress(given["regress"])
+        return function(*arguments, search=SearchOptions(**given) if given else None, **others)
+
+    decorated: Callable[..., Any] = with_search
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
