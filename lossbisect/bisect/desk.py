@@ -14,10 +14,12 @@ from typing import Protocol
 from lossbisect.bisect.cutting import Cutter
 from lossbisect.bisect.events import Event, EventKind, Runner
 from lossbisect.bisect.judging import CurveVerdict
+from lossbisect.bisect.prune import equal_span
 from lossbisect.bisect.state import Journal
 from lossbisect.bisect.types import BisectStep, CommitRange, CommitVerdict, Role
 from lossbisect.errors import ParseError, RunCancelledError, StateError
 from lossbisect.parsers.runlog import RunLog
+from lossbisect.train.reads import reads_of
 from lossbisect.train.types import Outcome, RunRecord
 
 __all__ = ["Agenda", "Desk", "Job", "Judge"]
@@ -220,6 +222,7 @@ class Desk:
             verdict=judged.verdict,
             reason=judged.reason,
             is_bad_curve=judged.is_bad_curve,
+            span=self._span(each.job.index, record, judged.verdict),
         )
         self.journal.append(step)
         took = "from the run store" if record.stored_as is not None else f"after {record.duration_s:.0f} s"
@@ -227,6 +230,13 @@ class Desk:
         text = f"{commit.short} {step.verdict.value} {took}{cut}: {step.reason}"
         self.say(EventKind.RUN_FINISHED, text, commit=commit.short)
         return step
+
+    def _span(self, index: int, record: RunRecord, verdict: CommitVerdict) -> tuple[int, int] | None:
+        """The commits that give this run, if it is known what it read."""
+        if verdict is CommitVerdict.SKIP or self.commits.changes is None or (reads := reads_of(record)) is None:
+            return None
+        span = equal_span(index, self.commits.changes, reads)
+        return span[0], span[-1]
 
     def _require_same_environment(self, record: RunRecord) -> None:
         """Refuse a run by another Python or torch than the good end's: a bisect that goes on may find them upgraded."""

@@ -11,12 +11,14 @@ from lossbisect.bisect.desk import Agenda, Desk, Job
 from lossbisect.bisect.ends import why_not
 from lossbisect.bisect.events import EventKind
 from lossbisect.bisect.judging import CurveVerdict, curve
-from lossbisect.bisect.known import failed_in_a_row, reverts_of, run_of, unconfirmed_skips, verdicts_of
+from lossbisect.bisect.known import failed_in_a_row, folded, reverts_of, run_of, unconfirmed_skips, verdicts_of
+from lossbisect.bisect.prune import touches
 from lossbisect.bisect.search import Bracket, narrow
-from lossbisect.bisect.telling import narrowed_text, warnings_about
+from lossbisect.bisect.telling import folded_text, narrowed_text, warnings_about
 from lossbisect.bisect.types import BisectStep, CommitVerdict, Role
 from lossbisect.errors import EndpointError
 from lossbisect.parsers.runlog import RunLog
+from lossbisect.train.reads import reads_of
 from lossbisect.train.types import Outcome
 
 __all__ = ["ExactHunt", "finding_of", "spread"]
@@ -40,6 +42,7 @@ class ExactHunt:
         self._target = self._last
         self._bracket: Bracket | None = None
         self._notes: tuple[str, ...] = ()
+        self._likely = likely_in(desk)
 
     def finding(self) -> Finding:
         """Search, and put the answer together."""
@@ -129,7 +132,14 @@ class ExactHunt:
         # Neither end's curve is not what is looked for: there the change is still to come.
         sides = {i: CommitVerdict.GOOD if v is CommitVerdict.OTHER else v for i, v in verdicts.items()}
         known = {i: v for i, v in sides.items() if i < self._target}
-        return narrow(self._target + 1, known, jobs=jobs, running=running, skips_enough=self._skips_enough)
+        return narrow(
+            self._target + 1,
+            known,
+            jobs=jobs,
+            running=running,
+            likely=self._likely,
+            skips_enough=self._skips_enough,
+        )
 
     def _tell(self, step: BisectStep) -> None:
         if step.role not in (Role.SEARCH, Role.PROBE):
@@ -271,6 +281,19 @@ class ExactHunt:
         return finding_of(self._desk, self._case, answer, reason, good=good, bad=bad, notes=self._notes)
 
 
+def likely_in(desk: Desk) -> list[int] | None:
+    """Commits that change something that an end's run read; None if that isn't known of both."""
+    ends = [desk.journal.find(Role.GOOD_END, -1), desk.journal.find(Role.BAD_END, len(desk.commits.commits) - 1)]
+    known = [reads for step in ends if step is not None and (reads := reads_of(step.record)) is not None]
+    if desk.commits.changes is None or len(known) < len(ends):
+        return None
+    return [
+        index
+        for index, changes in enumerate(desk.commits.changes)
+        if changes is None or any(touches(changes, reads) for reads in known)
+    ]
+
+
 def finding_of(
     desk: Desk,
     case: Case,
@@ -291,6 +314,8 @@ def finding_of(
     assert sides[1] is not None
     last_good, first_bad = (desk.read(step) for step in sides if step is not None)
     is_all = desk.journal.plan.search.find_all
+    if same := folded(desk.steps):
+        notes = (*notes, folded_text(len(same), len(desk.commits.commits)))
     told = warnings_about(desk.steps, desk.commits, bad, is_every_change=is_all)
     return Finding(
         answer=answer,

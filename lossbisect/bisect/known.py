@@ -5,24 +5,43 @@ from collections.abc import Iterable, Sequence
 from lossbisect.bisect.types import BisectStep, CommitInfo, CommitVerdict, Role
 from lossbisect.train.types import Outcome
 
-__all__ = ["failed_in_a_row", "reverts_of", "run_of", "unconfirmed_skips", "verdicts_of", "wavering"]
+__all__ = ["failed_in_a_row", "folded", "reverts_of", "run_of", "unconfirmed_skips", "verdicts_of", "wavering"]
 
 _SEARCHED = (Role.SEARCH, Role.PROBE)
 _WITH_CURVES = (Outcome.FINISHED, Outcome.CUT)
 
 
 def verdicts_of(steps: Iterable[BisectStep]) -> dict[int, CommitVerdict]:
-    """The verdict on each commit in between; of several runs the latest that could be judged counts."""
+    """The verdict on each commit in between; of several runs the latest that could be judged counts.
+
+    A commit that hasn't run has the verdict of a run that is its run too.
+    """
+    steps = list(steps)
     verdicts: dict[int, CommitVerdict] = {}
+    for step in steps:
+        if step.span is not None and step.role in (*_SEARCHED, Role.GOOD_END):
+            verdicts |= dict.fromkeys(range(step.span[0], step.span[1] + 1), step.verdict)
     for step in steps:
         if step.role in _SEARCHED and not (step.verdict is CommitVerdict.SKIP and step.index in verdicts):
             verdicts[step.index] = step.verdict
     return verdicts
 
 
+def folded(steps: Sequence[BisectStep]) -> list[int]:
+    """Commits that haven't run, and whose run is known all the same, ascending."""
+    ran = {step.index for step in steps}
+    spans = {index for step in steps if step.span is not None for index in range(step.span[0], step.span[1] + 1)}
+    return sorted(spans - ran)
+
+
 def run_of(steps: Sequence[BisectStep], index: int) -> BisectStep | None:
-    """The run that shows a commit's curve best: a whole one rather than one that was cut, an early one otherwise."""
-    own = [step for step in steps if step.index == index and step.verdict is not CommitVerdict.SKIP]
+    """The run that shows a commit's curve best: a whole one rather than one that was cut, an early one otherwise.
+
+    If it hasn't run, that is a run which is its run too.
+    """
+    usable = [step for step in steps if step.verdict is not CommitVerdict.SKIP]
+    own = [step for step in usable if step.index == index]
+    own = own or [step for step in usable if step.span is not None and step.span[0] <= index <= step.span[1]]
     return min(
         own, key=lambda step: (step.record.outcome is not Outcome.FINISHED, step.role is Role.CANARY), default=None
     )

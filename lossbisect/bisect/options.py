@@ -29,6 +29,7 @@ class SearchOptions:
         confidence: Probability from which a commit is named if runs are noisy, between 0.5 and 1.
         min_effect: Relative difference below which two curves or figures count as the same; None: no floor.
         probe: How many inner commits are run before it is said that nothing changed between equal ends.
+        fold: A commit that changes nothing that a neighbour's run read isn't run: it gives the same run.
         find_all: Find every change of the range, not only the one that leads to the bad end.
     """
 
@@ -36,6 +37,7 @@ class SearchOptions:
     confidence: float = DEFAULT_CONFIDENCE
     min_effect: float | None = None
     probe: int = 0
+    fold: bool = True
     find_all: bool = False
 
     def to_json(self) -> dict[str, object]:

@@ -5,6 +5,7 @@ is the change that leads to the bad end: the last place where a good commit come
 that are reported, never smoothed over: there the change came, went, and came again.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, log
@@ -64,6 +65,7 @@ def narrow(
     *,
     jobs: int = 1,
     running: Sequence[int] = (),
+    likely: Sequence[int] | None = None,
     skips_enough: int = SKIPS_ENOUGH,
 ) -> Bracket:
     """The bracket that the verdicts leave, and what to test next.
@@ -73,6 +75,8 @@ def narrow(
         verdicts: What is known so far, by index. Both ends are known and may be left out.
         jobs: How many runs can be started.
         running: Indices that are being tested.
+        likely: Indices that may hold the change as far as can be foreseen, ascending: as long as there are such ones
+            they alone count in what is chosen. It changes the order, never the answer. None: all.
         skips_enough: Once every untested candidate lies between two skipped ones and there are this many skipped ones,
             the search ends with several candidates.
     """
@@ -85,7 +89,7 @@ def narrow(
     untested = bad - good - 1 - len(skipped)
     is_over = untested == 0 or _is_walled_in(good, bad, skipped, skips_enough)
     inner = [i for i in running if good < i < bad]
-    wanted = choose([Segment(start=good + 1, stop=bad + 1, mass=1.0)], jobs, running=inner, skipped=skipped, last=bad)
+    wanted = _chosen(good, bad, jobs, inner, skipped, likely)
     return Bracket(
         good=good,
         bad=bad,
@@ -94,6 +98,25 @@ def narrow(
         skipped=skipped,
         contradictions=tuple(i for i in bads if i < good),
     )
+
+
+def _chosen(
+    good: int, bad: int, jobs: int, running: Sequence[int], skipped: Sequence[int], likely: Sequence[int] | None
+) -> tuple[int, ...]:
+    """What to test: the range without its unlikely commits is cut as if it were the whole one."""
+    places = range(good + 1, bad + 1) if likely is None else _kept(good, bad, [*running, *skipped], likely)
+    at = {index: place for place, index in enumerate(places)}
+    segment = Segment(start=0, stop=len(places), mass=1.0)
+    chosen = choose(
+        [segment], jobs, running=[at[i] for i in running], skipped=[at[i] for i in skipped], last=len(places) - 1
+    )
+    return tuple(places[place] for place in chosen)
+
+
+def _kept(good: int, bad: int, known: Sequence[int], likely: Sequence[int]) -> Sequence[int]:
+    inner = likely[bisect_right(likely, good) : bisect_left(likely, bad)]
+    # A run at a commit tells of those up to it: one just before a likely commit is as good as one well before it.
+    return sorted({*inner, *known, bad}) if set(inner) - set(known) else range(good + 1, bad + 1)
 
 
 def _is_walled_in(good: int, bad: int, skipped: tuple[int, ...], skips_enough: int) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from lossbisect.bisect.codebase import CodeBase, open_codebase
-from lossbisect.bisect.commits import changed_files, commit_range, github_name, merged_commits
+from lossbisect.bisect.commits import changed_files, changes_between, commit_range, github_name, merged_commits
 from lossbisect.bisect.culprit import Answer, BisectResult, Culprit, Finding, harmless_files, result_of
 from lossbisect.bisect.driver import drive
 from lossbisect.bisect.events import Event, EventKind, Runner
@@ -164,6 +164,8 @@ def _go(
     on_event: Callable[[Event], None],
 ) -> BisectResult:
     on_event(Event(kind=EventKind.RESUMABLE, text=journal.id))
+    if journal.plan.search.fold:
+        commits = replace(commits, changes=changes_between(code.mcore, commits))
     trees = journal.directory / "trees"
     if executor.name is ExecutorName.COMMAND:
         commits = replace(commits, notes=(*commits.notes, _WEAKER_PROOF))

@@ -222,12 +222,20 @@ def step_to_json(step: BisectStep) -> dict[str, object]:
         "verdict": step.verdict.value,
         "reason": step.reason,
         "is_bad_curve": step.is_bad_curve,
+        "span": step.span,
         "record": record_to_json(step.record),
     }
 
 
+def _pair(value: object) -> tuple[int, int]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise TypeError(f"{value} is no pair of indices")
+    return int(_number(value[0])), int(_number(value[1]))
+
+
 def _step_from_json(row: Mapping[str, object]) -> BisectStep:
     is_bad_curve = row["is_bad_curve"]
+    span = row.get("span")
     return BisectStep(
         role=Role(str(row["role"])),
         index=int(_number(row["index"])),
@@ -235,6 +243,7 @@ def _step_from_json(row: Mapping[str, object]) -> BisectStep:
         verdict=CommitVerdict(str(row["verdict"])),
         reason=str(row["reason"]),
         is_bad_curve=None if is_bad_curve is None else bool(is_bad_curve),
+        span=None if span is None else _pair(span),
         record=record_from_json(_mapping(row["record"])),
     )
 

@@ -90,11 +90,14 @@ class CommitRange:
         good: The good end; not in ``commits``.
         commits: First-parent commits after ``good``, oldest first; the last one is the bad end. At least one.
         notes: What a reader of the result should know about the range, one sentence each.
+        changes: The files that each of ``commits`` changed against the one before it, None for one where that isn't
+            known; None altogether if commits aren't to be folded by it.
     """
 
     good: CommitInfo
     commits: tuple[CommitInfo, ...]
     notes: tuple[str, ...] = ()
+    changes: tuple[tuple[FileChange, ...] | None, ...] | None = None
 
     @property
     def bad(self) -> CommitInfo:
@@ -118,6 +121,8 @@ class BisectStep:
         verdict: What it says about the commit.
         reason: One sentence.
         is_bad_curve: A bad commit's curve is the bad end's; None where that wasn't asked.
+        span: First and last index of the commits around it that give the same run, since they change nothing that it
+            read; None where that isn't known.
     """
 
     role: Role
@@ -127,6 +132,7 @@ class BisectStep:
     verdict: CommitVerdict
     reason: str
     is_bad_curve: bool | None = None
+    span: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

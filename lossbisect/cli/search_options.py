@@ -37,6 +37,13 @@ _OPTIONS = (
         "see whether it was taken back.  [default: 0]",
     ),
     click.option(
+        "--no-prune",
+        "no_prune",
+        is_flag=True,
+        default=None,
+        help="Run commits too that change nothing that a neighbour's run read.",
+    ),
+    click.option(
         "--all", "find_all", is_flag=True, default=None, help="List every commit of the range that changed the numbers."
     ),
 )
@@ -49,6 +56,8 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def with_search(*arguments: Any, **others: Any) -> Any:
         names = ("regress", "confidence", "min_effect", "probe", "find_all")
         given = {name: value for name in names if (value := others.pop(name)) is not None}
+        if others.pop("no_prune"):
+            given["fold"] = False
         if "regress" in given:
             given["regress"] = Regress(given["regress"])
         return function(*arguments, search=SearchOptions(**given) if given else None, **others)

@@ -54,20 +54,20 @@ class Reads:
 
 def reads_of(record: RunRecord) -> Reads | None:
     """What a run took from the Megatron-LM tree; None if that isn't known of every rank of it."""
-    root = record.spec.sources.mcore
     files = sorted(record.out.glob("reads-*-of-*.json"))
-    if root is None or not files or len(files) != int(files[0].stem.rpartition("-")[2]):
+    if record.spec.sources.mcore is None or not files or len(files) != int(files[0].stem.rpartition("-")[2]):
         return None
-    tables = [table for file in files if (table := _table_of(file, root.resolve()))]
+    tables = [table for file in files if (table := _table_of(file))]
     if len(tables) != len(files):
         return None
     kinds = ("opened", "looked_up", "missed", "listed", "handed_on")
     return Reads(**{kind: frozenset(path for table in tables for path in table[kind]) for kind in kinds})
 
 
-def _table_of(file: Path, root: Path) -> dict[str, list[str]] | None:
+def _table_of(file: Path) -> dict[str, list[str]] | None:
+    """What was taken from the first root, which is that of Megatron-LM."""
     try:
         tables = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return next((table for table in tables if table["root"] == str(root)), None)
+    return tables[0] if tables else None

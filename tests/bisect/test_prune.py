@@ -18,8 +18,8 @@ from tests.bisect.support import commit, git, make_megatron_lm
 _RUN = """
 import sys
 from pathlib import Path
-from lossbisect.train.inside.reads import record_at_exit
-record_at_exit(Path(sys.argv[2]), [sys.argv[1]])
+from lossbisect.train.inside.reads import record
+record(Path(sys.argv[2]), [sys.argv[1]])
 sys.path.insert(0, sys.argv[1])
 import m0
 print(m0.total())

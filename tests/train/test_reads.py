@@ -13,9 +13,9 @@ from lossbisect.train.reads import Reads
 _RUN = """
 import sys
 from pathlib import Path
-from lossbisect.train.inside.reads import record_at_exit
+from lossbisect.train.inside.reads import record
 root, out = sys.argv[1:3]
-record_at_exit(Path(out), [root])
+record(Path(out), [root])
 sys.path.insert(0, root)
 exec(sys.argv[3])
 """

@@ -17,12 +17,12 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import FileFinder, ModuleSpec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["record_at_exit"]
+__all__ = ["record"]
 
 _LISTINGS = ("os.listdir", "os.scandir")
 _BY_NAME = ("<frozen importlib._bootstrap_external>", importlib.metadata.__file__)
@@ -73,6 +73,9 @@ class _Reads:
         for word in [folder or ".", *([words] if isinstance(words, str | bytes) else words)]:
             self.note(self.handed_on, word)
 
+    def __len__(self) -> int:
+        return sum(map(len, (self.opened, self.looked_up, self.missed, self.listed, self.handed_on)))
+
     def as_json(self) -> str:
         """Root by root, with paths relative to it."""
         tables = []
@@ -97,10 +100,14 @@ def _source(path: str) -> str:
         return path
 
 
-def record_at_exit(out: Path, roots: Sequence[str]) -> None:
+def record(out: Path, roots: Sequence[str]) -> Callable[[], None]:
     """Watch what is read under ``roots`` from now on, and write it into ``out`` when the process ends.
 
-    Each rank has a file, whose name says of how many. A process that is killed writes none: then nothing is known.
+    Each rank has a file, whose name says of how many. A process that is killed leaves what it wrote before.
+
+    Returns:
+        Writes what was read so far, if that is more than was written: to be called before a value is made known, so
+        that a run which is stopped for it is known to have read no more for it.
     """
     rank, ranks = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
     file = out / f"reads-{rank}-of-{ranks}.json"
@@ -109,13 +116,20 @@ def record_at_exit(out: Path, roots: Sequence[str]) -> None:
     _watch_stat(reads)
     sys.addaudithook(reads.heard)
 
+    earlier = file.read_text(encoding="utf-8") if file.is_file() else "[]"  # of a part that ran before this one
+    written = -1
+
     def write() -> None:
+        nonlocal written
+        if len(reads) == written:
+            return
+        written = len(reads)
         unfinished = file.with_name(f"{file.name}.{os.getpid()}")
-        earlier = file.read_text(encoding="utf-8") if file.is_file() else "[]"  # of a part that ran before this one
         unfinished.write_text(_merged(earlier, reads.as_json()), encoding="utf-8")
         unfinished.replace(file)
 
     atexit.register(write)
+    return write
 
 
 def _merged(earlier: str, later: str) -> str:

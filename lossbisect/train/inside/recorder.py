@@ -9,6 +9,7 @@ import json
 import math
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,6 +24,7 @@ class _SummaryWriter:
     """The part of ``torch.utils.tensorboard.SummaryWriter`` that the trainers use; it records scalars."""
 
     file: Path
+    before_value: Callable[[], None]
 
     def __init__(self, log_dir: str | None = None, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
         self.log_dir = str(log_dir or kwargs.get("log_dir") or "")
@@ -36,6 +38,7 @@ class _SummaryWriter:
         record: dict[str, object] = {"tag": tag, "iteration": int(global_step), "value": value}
         if not math.isfinite(value):
             record |= {"value": None, "nonfinite": "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"}
+        self.before_value()
         self._lines.write(json.dumps(record, allow_nan=False) + "\n")
 
     def get_logdir(self) -> str:
@@ -48,15 +51,17 @@ class _SummaryWriter:
         raise AttributeError(name)
 
 
-def install(file: Path) -> None:
+def install(file: Path, before_value: Callable[[], None] = lambda: None) -> None:
     """Put the recording writer where the trainers look for TensorBoard's.
 
     Args:
         file: The scalars file; it's created empty now, so that a run without a value is told from one never started.
+        before_value: Called before each value is written.
     """
     if os.environ.get("RANK", "0") == "0":
         file.touch()
     _SummaryWriter.file = file
+    _SummaryWriter.before_value = staticmethod(before_value)
     package = ModuleType("torch.utils.tensorboard")
     package.__path__ = []
     for module in (package, ModuleType("torch.utils.tensorboard.writer")):

@@ -48,9 +48,8 @@ def perform(run: Run, again: list[str] | None = None, preloaded: Path | None = N
         preload.remember_at_exit(preloaded)
     if run.lane == "cpu":  # Bridge's variables concern CUDA and NCCL; a second start would only cost time
         os.environ["_MB_TRAINING_RECIPE_ENV_BOOTSTRAPPED"] = str(os.getpid())
-    if roots := [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]:
-        reads.record_at_exit(run.out, roots)
-    recorder.install(run.out / "scalars.ndjson")
+    roots = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    recorder.install(run.out / "scalars.ndjson", reads.record(run.out, roots))
     after_import("megatron.core", provenance.announcer(run.lane), even_if_it_fails=True)
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))  # a forked run wasn't started with it
     hand_over(run.target, run.arguments, is_module=run.is_module)
