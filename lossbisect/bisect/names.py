@@ -23,7 +23,7 @@ from lossbisect.errors import GitError
 if TYPE_CHECKING:
     from git import Repo
 
-__all__ = ["Bump", "latest_bump", "resolve"]
+__all__ = ["Bump", "Ends", "latest_bump", "named_ends", "resolve"]
 
 _PIN = "bridge:"
 _RELEASE = re.compile(r"v?\d+\.\d+(\.\d+)?([.-]?(rc|a|b|dev)\.?\d+)?")
@@ -45,6 +45,45 @@ class Bump:
     bridge_commit: str
     before: str
     after: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ends:
+    """Both ends of a range, by names that `resolve` takes.
+
+    Attributes:
+        good: The good end.
+        bad: The bad end.
+        notes: What was taken for an end that wasn't named, one sentence.
+    """
+
+    good: str
+    bad: str
+    notes: tuple[str, ...] = ()
+
+
+def named_ends(code: CodeBase, good: str | None, bad: str | None) -> Ends:
+    """The ends, where one that wasn't named is taken from the checkout.
+
+    With no bad end that is the commit of Megatron-LM that is checked out; with no end at all, the pins of Bridge before
+    and after its latest bump.
+
+    Raises:
+        GitError: They can't be taken from there.
+    """
+    if good is not None and bad is not None:
+        return Ends(good=good, bad=bad)
+    if good is not None:
+        note = f"No bad end was named: it is the commit that is checked out, {code.mcore_head[:10]}."
+        return Ends(good=good, bad=code.mcore_head, notes=(note,))
+    if bad is not None:
+        raise GitError(f"Only the bad end is named, {bad}: name a commit before it that had the right loss, --good.")
+    bump = latest_bump(code)
+    note = (
+        f"No ends were named: they are the pins of Megatron-LM before and after Bridge's latest bump, "
+        f"{bump.bridge_commit[:10]}."
+    )
+    return Ends(good=bump.before, bad=bump.after, notes=(note,))
 
 
 def resolve(code: CodeBase, name: str) -> str:

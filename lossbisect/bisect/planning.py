@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lossbisect.bisect.codebase import open_codebase
 from lossbisect.bisect.commits import commit_range
+from lossbisect.bisect.names import named_ends
 from lossbisect.bisect.sources import checked_out
 from lossbisect.bisect.state import work_root
 from lossbisect.compare.wording import counted
@@ -47,8 +48,8 @@ class RunsPlan:
 
 def plan_bisect(
     repo: Path,
-    good: str,
-    bad: str,
+    good: str | None,
+    bad: str | None,
     *,
     executor: ExecutorOptions,
     recipe: str | None = None,
@@ -79,7 +80,8 @@ def plan_bisect(
         RecipeError: There is no such recipe.
     """
     with open_codebase(repo, allow_dirty=allow_dirty) as code:
-        commits = commit_range(code, good, bad).commits
+        ends = named_ends(code, good, bad)
+        commits = commit_range(code, ends.good, ends.bad).commits
         spec = run_spec(
             checked_out(code), trainer=trainer, recipe=recipe, lane=lane, python=python, timeout_s=timeout_s,
             executor=executor,

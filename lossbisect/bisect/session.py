@@ -12,7 +12,7 @@ from lossbisect.bisect.commits import changed_files, changes_between, commit_ran
 from lossbisect.bisect.culprit import Answer, BisectResult, Culprit, Finding, harmless_files, result_of
 from lossbisect.bisect.driver import drive
 from lossbisect.bisect.events import Event, EventKind, Runner
-from lossbisect.bisect.names import resolve
+from lossbisect.bisect.names import named_ends, resolve
 from lossbisect.bisect.options import Regress, SearchOptions
 from lossbisect.bisect.runner import CommitRunner
 from lossbisect.bisect.state import Journal, find_bisect, work_root
@@ -39,8 +39,8 @@ def _ignore(_: Event) -> None:
 
 def bisect_range(
     repo: Path,
-    good: str,
-    bad: str,
+    good: str | None = None,
+    bad: str | None = None,
     *,
     recipe: str | None = None,
     trainer: TrainerName | None = None,
@@ -62,8 +62,9 @@ def bisect_range(
     Args:
         repo: A Megatron Bridge checkout, whose submodule is searched while Bridge stays at its HEAD, or a Megatron-LM
             one. It is only read.
-        good: A commit of Megatron-LM with the right loss: SHA, tag, branch, or ``bridge:REV`` for Bridge's pin at REV.
-        bad: A later one with the wrong loss.
+        good: A commit of Megatron-LM with the right loss, by any name that `bisect.names` knows; None, if ``bad`` is
+            None too: Bridge's pin before its latest bump.
+        bad: A later one with the wrong loss; None: Bridge's pin since then, or the commit that is checked out.
         recipe: What to train; None: the built-in recipe of the lane.
         trainer: What trains it; None: that of the checkout.
         lane: Where.
@@ -87,10 +88,11 @@ def bisect_range(
     with open_codebase(repo, allow_dirty=allow_dirty) as code:
         chosen = recipe or DEFAULT_RECIPES[lane]
         load_recipe(chosen)
+        ends = named_ends(code, good, bad)
         plan = BisectPlan(
             repo=code.root,
-            good=resolve(code, good),
-            bad=resolve(code, bad),
+            good=resolve(code, ends.good),
+            bad=resolve(code, ends.bad),
             bridge_commit=code.bridge_commit,
             recipe=_absolute(chosen),
             recipe_digest=_digest(chosen),
@@ -103,7 +105,8 @@ def bisect_range(
             executor=executor or ExecutorOptions(),
             search=search or SearchOptions(),
         )
-        commits = commit_range(code, good, bad)
+        commits = commit_range(code, ends.good, ends.bad)
+        commits = replace(commits, notes=(*ends.notes, *commits.notes))
         with Journal.create(work_root(work_dir), plan) as journal:
             runs = _stored_runs(journal, store)
             return _go(code, commits, journal, journal.plan.executor, runs, runner, on_event)

@@ -64,9 +64,16 @@ def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str 
 @click.option(
     "--good",
     metavar="COMMIT",
-    help="Megatron-LM commit with the right loss: SHA, tag, branch, or bridge:REV for the one that Bridge pins at REV.",
+    help="Megatron-LM commit with the right loss: SHA, tag, branch, release (0.15.0), pull request ('#4057'), day "
+    "(2026-03-01), or bridge:NAME for the one that Bridge pins at NAME.  [default: the pin before Bridge's latest "
+    "bump]",
 )
-@click.option("--bad", metavar="COMMIT", help="Later Megatron-LM commit with the wrong loss, named in the same ways.")
+@click.option(
+    "--bad",
+    metavar="COMMIT",
+    help="Later Megatron-LM commit with the wrong loss, named in the same ways.  [default: the pin since that bump; "
+    "with --good, the commit that is checked out]",
+)
 @recipe_option
 @trainer_option
 @click.option(
@@ -159,8 +166,6 @@ def command(
     """
     if context.invoked_subcommand is not None:
         return 0
-    if resume is None and (good is None or bad is None):
-        raise click.UsageError("Name both ends: --good COMMIT --bad COMMIT. Or go on with a stopped bisect: --resume.")
     if resume is None and retry_skipped:
         raise click.UsageError("--retry-skipped goes with --resume.")
     if resume is not None and place.is_plan:
@@ -182,7 +187,7 @@ def command(
     }
     if resume is None:
         place.check()
-        cost = _cost(repo or Path(), str(good), str(bad), given, work_dir, place, allow_dirty=allow_dirty)
+        cost = _cost(repo or Path(), good, bad, given, work_dir, place, allow_dirty=allow_dirty)
         if cost is None:
             return 0
         place.agree(cost)
@@ -196,8 +201,6 @@ def command(
                 show(event)
 
             if resume is None:
-                assert good is not None
-                assert bad is not None
                 result = bisect_range(
                     repo or Path(), good, bad, executor=place.given, store=store, allow_dirty=allow_dirty,
                     work_dir=work_dir, on_event=on_event, **given,
@@ -236,7 +239,14 @@ for _subcommand in COMMANDS:
 
 
 def _cost(
-    repo: Path, good: str, bad: str, given: dict[str, Any], work_dir: Path | None, place: Place, *, allow_dirty: bool
+    repo: Path,
+    good: str | None,
+    bad: str | None,
+    given: dict[str, Any],
+    work_dir: Path | None,
+    place: Place,
+    *,
+    allow_dirty: bool,
 ) -> "RunsCost | None":
     """What the bisect will cost; None after --plan has said it."""
     from lossbisect.bisect.planning import plan_bisect, plan_text

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lossbisect.bisect.codebase import open_codebase
-from lossbisect.bisect.names import latest_bump, resolve
+from lossbisect.bisect.names import Ends, latest_bump, named_ends, resolve
 from lossbisect.errors import GitError
 from tests.bisect.support import commit, git, make_bridge
 
@@ -134,3 +134,22 @@ def test_the_fetch_that_is_advised_works(dated: tuple[Path, list[str]], tmp_path
     subprocess.run(shlex.split(str(caught.value).split("Run: ")[1]), check=True, capture_output=True)
     with open_codebase(clone) as code:
         assert resolve(code, newer) == newer
+
+
+def test_ends_that_are_not_named_come_from_the_checkout(dated: tuple[Path, list[str]], tmp_path: Path) -> None:
+    """No end: the latest bump; no bad end: what is checked out; no good end: it has to be named."""
+    folder, shas = dated
+    bridge = tmp_path / "bridge"
+    make_bridge(bridge, folder)
+    for sha in (shas[0], shas[2]):
+        git(bridge / "3rdparty/Megatron-LM", "checkout", "--quiet", "--detach", sha)
+        commit(bridge, f"Bump to {sha[:10]}", {})
+    with open_codebase(bridge) as code:
+        both = named_ends(code, None, None)
+        assert (both.good, both.bad) == (shas[0], shas[2])
+        assert "latest bump" in both.notes[0]
+        good = named_ends(code, shas[1], None)
+        assert (good.good, good.bad) == (shas[1], shas[2])
+        assert named_ends(code, "a", "b") == Ends(good="a", bad="b")
+        with pytest.raises(GitError, match="--good"):
+            named_ends(code, None, "main")
