@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from lossbisect.bisect.known import folded
 from lossbisect.bisect.types import BisectPlan, BisectStep, CommitInfo, CommitRange, CommitVerdict, FileChange
 from lossbisect.compare.types import Judgement, NoiseFloor
 
@@ -138,7 +139,12 @@ class BisectResult:
         else:
             noise = f"Differences up to {floor.surely_noise_rel:.1e} count as the same."
         confirmed = " The commit and its parent gave the same curves again." if self.answer is Answer.FOUND else ""
-        return f"{tested} runs judged, {skipped} skipped. {noise}{confirmed}"
+        n_folded = len(folded(steps))
+        same = (
+            f" {n_folded} of {len(self.commits.commits)} commits change nothing that a neighbour's run read: they weren't "
+            "run, since theirs is that run."
+        )
+        return f"{tested} runs judged, {skipped} skipped. {noise}{confirmed}{same if n_folded else ''}"
 
 
 _HARMLESS = re.compile(

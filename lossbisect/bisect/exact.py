@@ -11,10 +11,10 @@ from lossbisect.bisect.desk import Agenda, Desk, Job
 from lossbisect.bisect.ends import why_not
 from lossbisect.bisect.events import EventKind
 from lossbisect.bisect.judging import CurveVerdict, curve
-from lossbisect.bisect.known import failed_in_a_row, folded, reverts_of, run_of, unconfirmed_skips, verdicts_of
+from lossbisect.bisect.known import failed_in_a_row, reverts_of, run_of, unconfirmed_skips, verdicts_of
 from lossbisect.bisect.prune import touches
 from lossbisect.bisect.search import Bracket, narrow
-from lossbisect.bisect.telling import folded_text, narrowed_text, warnings_about
+from lossbisect.bisect.telling import narrowed_text, warnings_about
 from lossbisect.bisect.types import BisectStep, CommitVerdict, Role
 from lossbisect.errors import EndpointError
 from lossbisect.parsers.runlog import RunLog
@@ -314,8 +314,6 @@ def finding_of(
     assert sides[1] is not None
     last_good, first_bad = (desk.read(step) for step in sides if step is not None)
     is_all = desk.journal.plan.search.find_all
-    if same := folded(desk.steps):
-        notes = (*notes, folded_text(len(same), len(desk.commits.commits)))
     told = warnings_about(desk.steps, desk.commits, bad, is_every_change=is_all)
     return Finding(
         answer=answer,

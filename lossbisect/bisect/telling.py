@@ -9,7 +9,7 @@ from lossbisect.bisect.search import Bracket
 from lossbisect.bisect.types import BisectStep, CommitRange, CommitVerdict, Role
 from lossbisect.compare.wording import counted
 
-__all__ = ["folded_text", "narrowed_text", "outlook_text", "plan_text", "warnings_about"]
+__all__ = ["narrowed_text", "outlook_text", "plan_text", "warnings_about"]
 
 _MANY_OTHERS = 3
 
@@ -24,14 +24,6 @@ def plan_text(count: int, jobs: int) -> str:
     return (
         f"{counted(count, 'commit')}{at_once}: about {ends + rounds + repeats} rounds, at most {runs} runs "
         f"(3 at the ends, {rounds * jobs} in between, 2 to confirm)."
-    )
-
-
-def folded_text(n_folded: int, count: int) -> str:
-    """How many commits needed no run of their own."""
-    return (
-        f"{n_folded} of {counted(count, 'commit')} had no run of their own: they change nothing that a neighbour's run "
-        "read, so theirs is the same."
     )
 
 
