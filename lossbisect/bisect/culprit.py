@@ -141,8 +141,8 @@ class BisectResult:
         confirmed = " The commit and its parent gave the same curves again." if self.answer is Answer.FOUND else ""
         n_folded = len(folded(steps))
         same = (
-            f" {n_folded} of {len(self.commits.commits)} commits change nothing that a neighbour's run read: they weren't "
-            "run, since theirs is that run."
+            f" {n_folded} of {len(self.commits.commits)} commits change nothing that a neighbour's run read: "
+            "theirs is that run."
         )
         return f"{tested} runs judged, {skipped} skipped. {noise}{confirmed}{same if n_folded else ''}"
 

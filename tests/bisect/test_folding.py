@@ -46,7 +46,7 @@ def test_only_commits_that_touch_something_are_searched(tmp_path: Path) -> None:
     assert (finding.answer, finding.good, finding.bad) == (Answer.FOUND, 140, 141)
     assert len(bench.ran) <= 3 + ceil(log2(len(touching) + 1)) + 2
     assert bench.ran[-2:] == [140, 141]
-    assert len(folded(finding.steps)) > 250
+    assert len(folded(finding.steps)) > 200
     assert finding.warnings == ()
 
 
