@@ -13,7 +13,7 @@ from lossbisect.compare.types import ConfigDifference, Judgement, Verdict
 from lossbisect.parsers.runlog import ConfigValue, RunLog
 from lossbisect.train.types import Provenance
 
-__all__ = ["Answer", "Explanation", "Point", "explain", "recipe_for"]
+__all__ = ["Answer", "Explanation", "Point", "explain"]
 
 
 class Answer(StrEnum):
@@ -130,31 +130,6 @@ def explain(
         bisect=bisect,
         why=why,
     )
-
-
-def recipe_for(settings: Mapping[str, ConfigValue]) -> str:
-    """The built-in recipe that reaches the code that a run with these settings uses."""
-
-    def get(name: str) -> ConfigValue:
-        return settings.get(name)
-
-    rules: tuple[tuple[bool, str], ...] = (
-        (bool(get("mtp_num_layers")), "mtp-cpu"),
-        (bool(get("num_experts")) and get("moe_router_score_function") == "sigmoid", "moe-sigmoid-cpu"),
-        (bool(get("num_experts")) and get("moe_router_load_balancing_type") == "seq_aux_loss", "moe-seq-aux-cpu"),
-        (bool(get("num_experts")) and bool(get("moe_z_loss_coeff")), "moe-z-loss-cpu"),
-        (bool(get("num_experts")) and bool(get("calculate_per_token_loss")), "moe-per-token-cpu"),
-        (bool(get("num_experts")), "moe-cpu"),
-        (bool(get("multi_latent_attention")), "mla-cpu"),
-        (bool(get("hidden_dropout") or get("attention_dropout")), "dropout-cpu"),
-        (_number(get("pipeline_model_parallel_size")) > 1, "pp2-cpu"),
-        (_number(get("tensor_model_parallel_size")) > 1 and bool(get("sequence_parallel")), "sp2-cpu"),
-        (_number(get("tensor_model_parallel_size")) > 1, "tp2-cpu"),
-        (bool(get("qk_layernorm")) or get("num_query_groups") != get("num_attention_heads"), "gqa-cpu"),
-        (get("position_embedding_type") == "rope" or get("normalization") == "RMSNorm", "llama-cpu"),
-        (bool(get("use_distributed_optimizer")), "sharded-cpu"),
-    )
-    return next((name for applies, name in rules if applies), "vanilla-cpu")
 
 
 def _configuration(judgement: Judgement | None, logs: tuple[RunLog, RunLog] | None) -> Point:

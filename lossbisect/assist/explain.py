@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from lossbisect.assist.checklist import Explanation, explain, recipe_for
+from lossbisect.assist.checklist import Explanation, explain
 from lossbisect.assist.doctor import examine
 from lossbisect.assist.findings import Finding
 from lossbisect.assist.next_bisect import next_bisect
+from lossbisect.assist.recommend.shortest import recipe_for
 from lossbisect.errors import GitError, LossbisectError
 from lossbisect.train.provenance import read_provenance
 from lossbisect.train.types import Provenance

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lossbisect.assist.checklist import Answer, Explanation, explain, recipe_for
+from lossbisect.assist.checklist import Answer, Explanation, explain
+from lossbisect.assist.recommend.shortest import recipe_for
 from lossbisect.cli import cli
 from lossbisect.compare import compare_logs
 from lossbisect.compare.config_diff import effective_settings
