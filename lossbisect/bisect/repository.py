@@ -31,7 +31,7 @@ def open_repository(path: Path) -> "Repo":
     except ImportError as error:  # gitpython looks for the executable on import
         raise GitError("git was not found. Install it, or put it on PATH.") from error
     try:
-        return git.Repo(path.resolve(), search_parent_directories=True)
+        return git.Repo(path.resolve(), search_parent_directories=True, expand_vars=False)
     except (git.InvalidGitRepositoryError, git.NoSuchPathError) as error:
         raise GitError(
             f"{path}: not a git checkout. Clone the repository, a copy of its files isn't enough."
