@@ -9,6 +9,8 @@
     ├── GitError                a repository, commit or range that isn't what was said
     ├── RecipeError             a recipe that can't be read, or that a trainer can't express
     ├── TrainerError            the set-up for a run is incomplete: no interpreter, no torch, no trainer script
+    ├── RunCancelledError       a run was ended because its executor was told to stop; it says nothing about its commit
+    ├── StoreError              the run store can't be opened or written, or has no such run
     ├── StateError              a bisect's journal is missing, held by another process, or belongs to another bisect
     └── EndpointError           an end of the range can't be trusted: it fails, or the good end doesn't repeat itself
 
@@ -23,7 +25,9 @@ __all__ = [
     "LossbisectError",
     "ParseError",
     "RecipeError",
+    "RunCancelledError",
     "StateError",
+    "StoreError",
     "TrainerError",
     "UnknownFormatError",
 ]
@@ -55,6 +59,14 @@ class RecipeError(LossbisectError):
 
 class TrainerError(LossbisectError):
     """The set-up for a run is incomplete."""
+
+
+class RunCancelledError(LossbisectError):
+    """A run was ended by us, such as after Ctrl-C: no record, and nothing to conclude."""
+
+
+class StoreError(LossbisectError):
+    """The run store can't be opened or written, or has no such run."""
 
 
 class StateError(LossbisectError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["ITERATION_COLUMNS", "VALIDATION_COLUMNS", "Column", "column_name", "conform", "empty_frame"]
+__all__ = ["ITERATION_COLUMNS", "OWN_COLUMNS", "VALIDATION_COLUMNS", "Column", "column_name", "conform", "empty_frame"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +56,9 @@ ITERATION_COLUMNS: tuple[Column, ...] = (
     _column("line_no", "Int64", "1-based line of the file where the row starts", "the source has no lines"),
 )
 """Columns that an iterations table always has, in this order. Other keys of the log follow as Float64."""
+
+OWN_COLUMNS = ("iteration", "attempt", "window", "is_complete", "line_no")
+"""Columns of an iterations table that say which row it is; the others hold what was printed."""
 
 VALIDATION_COLUMNS: tuple[Column, ...] = (
     _column("iteration", "Int64", "iteration after which the evaluation ran", "unknown"),

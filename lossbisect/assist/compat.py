@@ -127,7 +127,7 @@ def _read(repo: "Repo", shas: list[str]) -> Iterator[Together]:
     inner: _Files | None = None
     if kind == "bridge":
         with suppress(git.InvalidGitRepositoryError, git.NoSuchPathError):
-            inner = _Files(git.Repo(root / SUBMODULE, search_parent_directories=False))
+            inner = _Files(git.Repo(root / SUBMODULE, search_parent_directories=False, expand_vars=False))
     try:
         for sha in shas:
             pins, tree = outer.pins(sha)

@@ -177,7 +177,7 @@ def _submodule(root: Path, pointer: str) -> tuple[Tree | None, int | None]:
     import git
 
     try:
-        repo = git.Repo(root / SUBMODULE, search_parent_directories=False)
+        repo = git.Repo(root / SUBMODULE, search_parent_directories=False, expand_vars=False)
     except (git.InvalidGitRepositoryError, git.NoSuchPathError):
         return None, None
     try:

@@ -92,7 +92,7 @@ def _open_submodule(root: Path) -> "Repo":
     import git
 
     try:
-        repo = git.Repo(root / SUBMODULE, search_parent_directories=False)
+        repo = git.Repo(root / SUBMODULE, search_parent_directories=False, expand_vars=False)
         _head(repo, root)
     except (git.InvalidGitRepositoryError, git.NoSuchPathError, GitError) as error:
         raise GitError(

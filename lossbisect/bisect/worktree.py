@@ -71,7 +71,7 @@ class WorkTree:
             _write_empty_repository(path / ".git", objects=Path(source.common_dir).resolve() / "objects")
         except OSError as error:
             raise GitError(f"{path}: no working tree can be made there: {error}. Choose another --work-dir.") from error
-        self._repo = git.Repo(path)
+        self._repo = git.Repo(path, expand_vars=False)
         _copy_format(source, self._repo)
         _copy_promises(source, self._repo)
         for setting, value in _OWN_SETTINGS.items() | _no_filters(self._repo).items():

@@ -1,5 +1,6 @@
 """The command line: options to one library call to print. One module a command, loaded when the command is used."""
 
+import os
 import sys
 from importlib import import_module
 
@@ -7,6 +8,7 @@ import click
 
 from lossbisect import __version__
 from lossbisect.errors import LossbisectError
+from lossbisect.report.plain import printable
 
 __all__ = ["main"]
 
@@ -14,14 +16,30 @@ FAILURE = 2
 """Exit code of every failure of ours; ``judge`` turns it into 128."""
 
 _COMMANDS = {
+    "ack": "Say that a commit was meant to move the loss.",
     "bisect": "Name the Megatron-Core commit that moved the loss.",
+    "clean": "Move folders of earlier runs aside, and back.",
+    "changelog": "List every commit between two that changed the loss.",
     "compare": "Say whether two logs show the same loss, and since when not.",
+    "compat": "Show which versions go together over a range of commits.",
     "correlate": "Run Megatron-LM and Bridge at one commit and compare them.",
     "demo": "Bisect a made-up history of real Megatron-Core, on this machine's CPU.",
+    "doctor": "Look for what makes a run something else than it seems to be.",
+    "explain": "Walk the checklist of a loss that diverged after a commit.",
+    "history": "Show the curves that 'triage' recorded, over commits.",
+    "hook": "Triage each new commit in the background, by git's own hooks.",
     "judge": "Judge the checked-out commit for 'git bisect run'.",
+    "mcore": "Show or switch the Megatron-LM that a Bridge checkout uses.",
+    "open": "Show the report of a bisect in the browser.",
     "parse": "Read training logs and show or convert their rows.",
     "recipe": "List, show and render correlation recipes.",
+    "recommend": "Say which recipe of Bridge to run, on which sizes, and whether it fits.",
+    "report": "Write the page of a finished, running or stopped bisect.",
     "run": "Train a correlation recipe at one commit.",
+    "runs": "List, show, export and prune the stored runs.",
+    "suite": "Run several recipes one after another.",
+    "triage": "Say what the newest commit did to the loss, and whose commit moved it.",
+    "translate": "Translate Megatron-LM's arguments into Bridge's overrides, or back.",
     "watch": "Follow a growing log and stop at the first sure divergence.",
 }
 
@@ -63,7 +81,10 @@ def main(argv: list[str] | None = None) -> None:
 
 def _run(arguments: list[str]) -> int:
     try:
-        result = cli.main(args=arguments, prog_name="lossbisect", standalone_mode=False)
+        color = False if os.environ.get("NO_COLOR") else None
+        result = cli.main(
+            args=arguments, prog_name="lossbisect", standalone_mode=False, obj=tuple(arguments), color=color
+        )
     except click.ClickException as error:
         click.echo(f"Error: {error.format_message()}{_where_to_look(error)}", err=True)
         return FAILURE
@@ -71,7 +92,7 @@ def _run(arguments: list[str]) -> int:
         click.echo("Interrupted.", err=True)
         return 130
     except LossbisectError as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {printable(str(error))}", err=True)
         return FAILURE
     except BrokenPipeError:
         return FAILURE
@@ -88,13 +109,14 @@ def _where_to_look(error: click.ClickException) -> str:
 
 def _report_bug(error: Exception) -> int:
     """One line on the terminal, the traceback in a file: a bug of ours must not look like a verdict."""
-    import os
     import tempfile
     import traceback
 
+    from lossbisect.redact import redact
+
     handle, path = tempfile.mkstemp(prefix="lossbisect-bug-", suffix=".txt")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        traceback.print_exception(error, file=file)
+        file.write(redact("".join(traceback.format_exception(error))))
     click.echo(
         f"Error: a bug in lossbisect ({type(error).__name__}: {error}). Nothing was concluded. "
         f"The details are in {path}; please send them in.",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lossbisect.cli.options import python_option
+from lossbisect.cli.options import command_line, python_option
 
 __all__ = ["command"]
 
@@ -31,10 +31,12 @@ def command(seed: int, folder: Path | None, python: Path | None) -> int:
     Example: lossbisect demo --seed 7
     """
     from lossbisect.bisect import bisect_range
-    from lossbisect.cli.bisect import progress
+    from lossbisect.cli.progress import progress
     from lossbisect.demo import make_history
     from lossbisect.errors import TrainerError
     from lossbisect.report.bisect import bisect_text, write_report
+    from lossbisect.report.html.bisect import write_bisect_page
+    from lossbisect.store.runner import StoreUse
 
     interpreter = python or Path(sys.executable)
     folder = folder or Path(tempfile.mkdtemp(prefix="lossbisect-demo-"))
@@ -47,10 +49,19 @@ def command(seed: int, folder: Path | None, python: Path | None) -> int:
     click.echo(f"$ lossbisect bisect --repo {history.repo} {ends}", err=True)
     with progress() as show:
         result = bisect_range(
-            history.repo, history.good, history.bad, python=interpreter, work_dir=folder / "work", on_event=show
+            history.repo,
+            history.good,
+            history.bad,
+            python=interpreter,
+            work_dir=folder / "work",
+            on_event=show,
+            store=StoreUse.OFF,
         )
     click.echo(bisect_text(result))
-    for path in write_report(result, folder / "report"):
+    reports = write_report(result, folder / "report")
+    page = folder / "report" / "report.html"
+    write_bisect_page(result, page, command_line())
+    for path in (page, *reports):
         click.echo(f"Wrote {path}", err=True)
     named = result.culprit.commit.sha if result.culprit else None
     spent = f"{time.monotonic() - started_s:.0f} s for {history.commits} commits"

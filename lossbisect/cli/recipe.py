@@ -1,5 +1,6 @@
 """``lossbisect recipe``."""
 
+import json
 from pathlib import Path
 
 import click
@@ -58,7 +59,7 @@ def show(name: str) -> int:
     "--trainer",
     type=click.Choice([name.value for name in TrainerName]),
     required=True,
-    help="Whose words: Megatron-LM's arguments or Bridge's overrides.",
+    help="Whose words: Megatron-LM's arguments, Bridge's overrides, or the settings of lossbisect's own core trainer.",
 )
 @click.option(
     "--lane",
@@ -79,27 +80,41 @@ def render(name: str, trainer: str, lane: str, out: Path) -> int:
 
     Example: lossbisect recipe render vanilla-1gpu --trainer mlm
     """
+    from lossbisect.train.parts import Part, parts_of
     from lossbisect.train.recipes import load_recipe
     from lossbisect.train.render import bridge_overrides, mlm_arguments
+    from lossbisect.train.render_core import core_settings
 
+    renderers = {
+        TrainerName.BRIDGE: bridge_overrides,
+        TrainerName.MLM: mlm_arguments,
+        TrainerName.CORE: core_settings,
+    }
     recipe = load_recipe(name)
-    if trainer == TrainerName.BRIDGE:
-        click.echo("\n".join(bridge_overrides(recipe, lane=Lane(lane), out=out)))
-        return 0
-    line = ""
-    for word in mlm_arguments(recipe, lane=Lane(lane), out=out):
-        if word.startswith("--") and line:
-            click.echo(line)
-            line = ""
-        line = f"{line} {word}".strip()
-    click.echo(line)
+    for part in parts_of(recipe):
+        if part is Part.SECOND:
+            click.echo(f"# after iteration {recipe.restart_at}, in a new process:")
+        words = renderers[TrainerName(trainer)](recipe, lane=Lane(lane), out=out, part=part)
+        click.echo("\n".join(_lines(words) if trainer == TrainerName.MLM else words))
     return 0
+
+
+def _lines(words: list[str]) -> list[str]:
+    """An argument with its value on each line."""
+    lines: list[str] = []
+    for word in words:
+        if word.startswith("--") or not lines:
+            lines.append(word)
+        else:
+            lines[-1] += f" {word}"
+    return lines
 
 
 def _toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
+        return json.dumps(value)  # TOML's escapes are JSON's
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
     return str(value)

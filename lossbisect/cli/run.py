@@ -1,9 +1,12 @@
 """``lossbisect run``."""
 
+from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from lossbisect.cli.keep import store_options
 from lossbisect.cli.options import (
     commit_option,
     json_option,
@@ -15,6 +18,10 @@ from lossbisect.cli.options import (
     timeout_option,
     trainer_option,
 )
+from lossbisect.cli.place import Place, place_options
+
+if TYPE_CHECKING:
+    from lossbisect.store.runner import StoreUse
 
 __all__ = ["command"]
 
@@ -32,6 +39,8 @@ __all__ = ["command"]
 @timeout_option
 @out_option
 @json_option
+@place_options
+@store_options
 def command(
     repo: Path | None,
     commit: str | None,
@@ -41,6 +50,8 @@ def command(
     python: Path | None,
     timeout: float | None,
     out: Path | None,
+    place: Place,
+    store: "StoreUse",
     *,
     is_json: bool,
 ) -> int:
@@ -48,15 +59,22 @@ def command(
 
     Example: lossbisect run --repo ~/Megatron-Bridge --trainer mlm --out mlm-run
     """
+    from lossbisect.bisect.planning import RunsPlan, command_text, cost_of, plan_text
     from lossbisect.bisect.sources import sources_of
-    from lossbisect.cli.console import iteration_lines
+    from lossbisect.cli.console import interruptible, iteration_lines
     from lossbisect.report.run import run_json, run_text
+    from lossbisect.store.runner import StoredExecutor, StoredRuns
     from lossbisect.train.defaults import run_spec
-    from lossbisect.train.run import new_run_directory, run_recipe
+    from lossbisect.train.executors import open_executor
+    from lossbisect.train.run import cache_directory, new_run_directory
     from lossbisect.train.types import Lane, Outcome, TrainerName
 
     out = out or new_run_directory()
-    with sources_of(repo, commit, out.with_name(f"{out.name}-trees")) as sources:
+    with (
+        interruptible(),
+        closing(open_executor(place.executor)) as executor,
+        sources_of(repo, commit, out.with_name(f"{out.name}-trees")) as sources,
+    ):
         spec = run_spec(
             sources,
             recipe=recipe,
@@ -64,7 +82,14 @@ def command(
             lane=Lane(lane),
             python=python,
             timeout_s=timeout,
+            executor=place.executor,
         )
-        record = run_recipe(spec, out, on_line=iteration_lines)
+        cost = cost_of(spec, 1, place.executor, cache_directory())
+        if place.is_plan:
+            click.echo(plan_text(RunsPlan(cost=cost, commands=(command_text(spec, place.executor),))))
+            return 0
+        place.agree(cost)
+        through_store = StoredExecutor(executor, StoredRuns(cache_directory(), store))
+        record = through_store.run(spec, out, on_line=iteration_lines())
     click.echo(run_json(record) if is_json else run_text(record))
     return 0 if record.outcome is Outcome.FINISHED else 1

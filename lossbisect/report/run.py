@@ -12,7 +12,8 @@ SCHEMA_VERSION = 1
 
 def run_text(record: RunRecord) -> str:
     """A few lines for a terminal: outcome first, then what ran and where it is."""
-    lines = [f"{record.outcome.upper()}: {record.reason}, {record.duration_s:.0f} s"]
+    stored = f", from the run store ({record.stored_as})" if record.stored_as else ""
+    lines = [f"{record.outcome.upper()}: {record.reason}, {record.duration_s:.0f} s{stored}"]
     ran = record.provenance
     if ran is not None:
         commit = f" at {ran.mcore_commit[:10]}" if ran.mcore_commit else ""
@@ -34,6 +35,7 @@ def run_json(record: RunRecord) -> str:
         "reason": record.reason,
         "exit_code": record.exit_code,
         "duration_s": record.duration_s,
+        "stored_as": record.stored_as,
         "trainer": record.spec.trainer.value,
         "recipe": record.spec.recipe,
         "lane": record.spec.lane.value,

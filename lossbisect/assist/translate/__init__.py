@@ -1,0 +1,62 @@
+"""Megatron-LM's arguments as Bridge's overrides, and back.
+
+The table of rules (``rules.toml``) says what becomes of each argument; both sides' arguments and defaults are read from
+their sources at hand.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from lossbisect.assist.translate.facts import read_facts
+from lossbisect.assist.translate.inputs import read_settings, way_of
+from lossbisect.assist.translate.to_bridge import to_bridge
+from lossbisect.assist.translate.to_mlm import to_mlm
+from lossbisect.assist.translate.types import Facts, Fate, Item, Translation, Way
+
+__all__ = ["Facts", "Fate", "Item", "Translation", "Way", "read_facts", "refusal", "translate"]
+
+
+def translate(
+    text: str,
+    *,
+    source: str = "arguments",
+    way: Way | None = None,
+    repo: Path | None = None,
+    given: Mapping[str, str] | None = None,
+    num_processes: int | None = None,
+) -> tuple[Translation, Facts]:
+    """Translate an input, and say what was read to do it.
+
+    Args:
+        text: Command, shell script, YAML of arguments, overrides, or a log with a dump of its configuration.
+        source: Name of the input, for messages.
+        way: Into whose words; None: the other side's than the input's.
+        repo: Bridge checkout whose sources tell both sides' arguments; None: the installed packages.
+        given: Variables of a script that the user sets.
+        num_processes: How many processes train; None: what the input's launcher says.
+
+    Raises:
+        RecipeError: The input can't be read, or one of the trainers isn't there.
+    """
+    way = way or way_of(text)
+    facts = read_facts(repo)
+    settings = read_settings(text, way, facts, source=source, given=given or {})
+    processes = num_processes or settings.num_processes
+    if way is Way.TO_BRIDGE:
+        return to_bridge(settings.told, facts, unknown=settings.unknown, num_processes=processes), facts
+    known = replace(facts, base=settings.base) if settings.base is not None else facts
+    return to_mlm(settings.told, known, num_processes=processes), facts
+
+
+def refusal(translation: Translation) -> str | None:
+    """Why a translation can't stand for its input, in one line; None: it can."""
+    lost = [item for item in translation.items if item.fate in (Fate.NO_EQUIVALENT, Fate.UNKNOWN)]
+    if not lost:
+        return None
+    first = lost[0]
+    more = f", and {len(lost) - 1} more, told above" if len(lost) > 1 else ""
+    return (
+        f"{first.name} can't be translated: {first.note or first.fate}{more}. Change it, or leave what can't be "
+        "translated out with --allow-lossy: the losses are then not comparable."
+    )
