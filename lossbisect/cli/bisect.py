@@ -166,6 +166,8 @@ def command(
     """
     if context.invoked_subcommand is not None:
         return 0
+    if resume is None and good is None and bad is not None:
+        raise click.UsageError("Name the other end too, a commit that had the right loss: --good COMMIT.")
     if resume is None and retry_skipped:
         raise click.UsageError("--retry-skipped goes with --resume.")
     if resume is not None and place.is_plan:

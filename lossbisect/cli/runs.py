@@ -67,7 +67,7 @@ def _store() -> "RunStore":
     return RunStore(cache_directory())
 
 
-@click.group()
+@click.group(epilog="Exit codes: those of its commands.")
 def command() -> None:
     """List, show, export and prune the runs that are kept so that none is run twice.
 
