@@ -116,7 +116,6 @@ def record(out: Path, roots: Sequence[str]) -> Callable[[], None]:
     _watch_stat(reads)
     sys.addaudithook(reads.heard)
 
-    earlier = file.read_text(encoding="utf-8") if file.is_file() else "[]"  # of a part that ran before this one
     written = -1
 
     def write() -> None:
@@ -124,6 +123,8 @@ def record(out: Path, roots: Sequence[str]) -> Callable[[], None]:
         if len(reads) == written:
             return
         written = len(reads)
+        # What is there already is our own, or that of a part of the run that this process has forked off.
+        earlier = file.read_text(encoding="utf-8") if file.is_file() else "[]"
         unfinished = file.with_name(f"{file.name}.{os.getpid()}")
         unfinished.write_text(_merged(earlier, reads.as_json()), encoding="utf-8")
         unfinished.replace(file)
