@@ -35,8 +35,9 @@ lint: dev
 types: dev
 	$(BIN)/mypy
 
+# A file's tests stay together: they share real runs and the Slurm cluster.
 pytest: dev train browser slurm
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 setup: $(STAMPS)/base
 train: $(STAMPS)/train
