@@ -7,7 +7,7 @@ to start. So a large file is scanned by threads for its first blocks, and by pro
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -63,7 +63,7 @@ def scans(reader: BlockReader) -> Iterator[tuple[Callable[[], Block], Scan]]:
             while len(queue) < n_ahead and (piece := next(pieces, None)):
                 queue.append(piece)
             if not queue:
-                return
+                break
             piece = queue.popleft()
             result = piece.scan.result()
             if piece.is_relative:
@@ -74,6 +74,16 @@ def scans(reader: BlockReader) -> Iterator[tuple[Callable[[], Block], Scan]]:
                 carried = block().carried_into(queue.popleft().block(line_no), result.keep_from)
                 queue.appendleft(here(carried))
             yield block, result
+    if workers:
+        _give_back_memory()
+
+
+def _give_back_memory() -> None:
+    """Return what scanning has freed to the system, where the C library can (glibc): the table's making needs some."""
+    import ctypes
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _pieces(reader: BlockReader, here: Callable[[Block], _Piece], workers: Workers | None) -> Iterator[_Piece]:
