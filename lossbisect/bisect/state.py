@@ -19,6 +19,7 @@ from lossbisect import __version__
 from lossbisect.bisect.options import SearchOptions
 from lossbisect.bisect.types import BisectPlan, BisectStep, CommitVerdict, Role
 from lossbisect.errors import StateError
+from lossbisect.plain_values import mapping_of, number_of, sequence_of, string_or_none
 from lossbisect.train import cache_directory
 from lossbisect.train.executors.options import ExecutorOptions
 from lossbisect.train.records import record_from_json, record_to_json
@@ -68,7 +69,7 @@ def _repo_of(path: Path) -> object:
     """The checkout that a journal belongs to, or None if its first line can't be read."""
     lines = _whole_lines(path.read_bytes())
     try:
-        return _mapping(_read_line(path, lines[0], 1)["plan"])["repo"]
+        return mapping_of(_read_line(path, lines[0], 1)["plan"])["repo"]
     except (IndexError, KeyError, TypeError, StateError):
         return None
 
@@ -228,9 +229,8 @@ def step_to_json(step: BisectStep) -> dict[str, object]:
 
 
 def _pair(value: object) -> tuple[int, int]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise TypeError(f"{value} is no pair of indices")
-    return int(_number(value[0])), int(_number(value[1]))
+    first, last = sequence_of(value)
+    return int(number_of(first)), int(number_of(last))
 
 
 def _step_from_json(row: Mapping[str, object]) -> BisectStep:
@@ -238,13 +238,13 @@ def _step_from_json(row: Mapping[str, object]) -> BisectStep:
     span = row.get("span")
     return BisectStep(
         role=Role(str(row["role"])),
-        index=int(_number(row["index"])),
+        index=int(number_of(row["index"])),
         commit=str(row["commit"]),
         verdict=CommitVerdict(str(row["verdict"])),
         reason=str(row["reason"]),
         is_bad_curve=None if is_bad_curve is None else bool(is_bad_curve),
         span=None if span is None else _pair(span),
-        record=record_from_json(_mapping(row["record"])),
+        record=record_from_json(mapping_of(row["record"])),
     )
 
 
@@ -261,17 +261,17 @@ def _plan_from_json(row: Mapping[str, object]) -> BisectPlan:
         repo=Path(str(row["repo"])),
         good=str(row["good"]),
         bad=str(row["bad"]),
-        bridge_commit=_string_or_none(row["bridge_commit"]),
+        bridge_commit=string_or_none(row["bridge_commit"]),
         recipe=str(row["recipe"]),
-        recipe_digest=_string_or_none(row["recipe_digest"]),
+        recipe_digest=string_or_none(row["recipe_digest"]),
         trainer=TrainerName(str(row["trainer"])),
         lane=Lane(str(row["lane"])),
         python=Path(str(row["python"])),
-        timeout_s=_number(row["timeout_s"]),
+        timeout_s=number_of(row["timeout_s"]),
         metric=str(row["metric"]),
-        tolerance=None if tolerance is None else _number(tolerance),
-        executor=ExecutorOptions.from_json(_mapping(row["executor"])),
-        search=SearchOptions.from_json(_mapping(row["search"])),
+        tolerance=None if tolerance is None else number_of(tolerance),
+        executor=ExecutorOptions.from_json(mapping_of(row["executor"])),
+        search=SearchOptions.from_json(mapping_of(row["search"])),
     )
 
 
@@ -314,12 +314,12 @@ def _replay(path: Path, rows: list[dict[str, object]]) -> tuple[BisectPlan, list
         )
     steps: list[BisectStep] = []
     try:
-        plan = _plan_from_json(_mapping(rows[0]["plan"]))
+        plan = _plan_from_json(mapping_of(rows[0]["plan"]))
         for row in rows[1:]:
             if row["kind"] == "abort":
                 continue
             if row["kind"] == "forget":
-                steps = [step for step in steps if str(step.record.out) not in _sequence(row["runs"])]
+                steps = [step for step in steps if str(step.record.out) not in sequence_of(row["runs"])]
             else:
                 steps.append(_step_from_json(row))
     except (KeyError, TypeError, ValueError) as error:
@@ -361,25 +361,3 @@ def _sync_folder(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _mapping(value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise TypeError(f"expected an object, not {value!r}")
-    return value
-
-
-def _sequence(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise TypeError(f"expected a list, not {value!r}")
-    return value
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"expected a number, not {value!r}")
-    return float(value)
-
-
-def _string_or_none(value: object) -> str | None:
-    return None if value is None else str(value)

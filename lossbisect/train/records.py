@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lossbisect.cause import Cause
+from lossbisect.plain_values import mapping_of, number_of, sequence_of, string_or_none
 from lossbisect.redact import redact, redact_variables, redact_words
 from lossbisect.train.types import Lane, Outcome, Provenance, RunRecord, RunSpec, Sources, TrainerName
 
@@ -49,57 +50,35 @@ def record_from_json(row: Mapping[str, object]) -> RunRecord:
     Raises:
         KeyError, TypeError, ValueError: The row isn't one.
     """
-    spec = _mapping(row["spec"])
-    sources = _mapping(spec["sources"])
+    spec = mapping_of(row["spec"])
+    sources = mapping_of(spec["sources"])
     return RunRecord(
         spec=RunSpec(
             sources=Sources(
                 mcore=_path(sources["mcore"]),
                 bridge=_path(sources["bridge"]),
-                mcore_commit=_string_or_none(sources["mcore_commit"]),
-                bridge_commit=_string_or_none(sources["bridge_commit"]),
+                mcore_commit=string_or_none(sources["mcore_commit"]),
+                bridge_commit=string_or_none(sources["bridge_commit"]),
                 is_ours=bool(sources.get("is_ours", False)),
             ),
             recipe=str(spec["recipe"]),
             trainer=TrainerName(str(spec["trainer"])),
             lane=Lane(str(spec["lane"])),
             python=Path(str(spec["python"])),
-            timeout_s=_number(spec["timeout_s"]),
-            env={key: str(value) for key, value in _mapping(spec["env"]).items()},
+            timeout_s=number_of(spec["timeout_s"]),
+            env={key: str(value) for key, value in mapping_of(spec["env"]).items()},
             executor=str(spec.get("executor", "local")),
         ),
         out=Path(str(row["out"])),
-        argv=tuple(str(word) for word in _sequence(row["argv"])),
+        argv=tuple(str(word) for word in sequence_of(row["argv"])),
         outcome=Outcome(str(row["outcome"])),
         reason=str(row["reason"]),
-        exit_code=None if row["exit_code"] is None else int(_number(row["exit_code"])),
-        duration_s=_number(row["duration_s"]),
-        provenance=None if row["provenance"] is None else Provenance(**_mapping(row["provenance"])),  # type: ignore[arg-type]
+        exit_code=None if row["exit_code"] is None else int(number_of(row["exit_code"])),
+        duration_s=number_of(row["duration_s"]),
+        provenance=None if row["provenance"] is None else Provenance(**mapping_of(row["provenance"])),  # type: ignore[arg-type]
         cause=None if row.get("cause") is None else Cause(str(row["cause"])),
-        stored_as=_string_or_none(row.get("stored_as")),
+        stored_as=string_or_none(row.get("stored_as")),
     )
-
-
-def _mapping(value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise TypeError(f"expected an object, not {value!r}")
-    return value
-
-
-def _sequence(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise TypeError(f"expected a list, not {value!r}")
-    return value
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"expected a number, not {value!r}")
-    return float(value)
-
-
-def _string_or_none(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def _path(value: object) -> Path | None:
