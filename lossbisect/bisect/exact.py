@@ -243,16 +243,13 @@ class ExactHunt:
         commits = self._desk.commits
         until_ = bracket.good
 
-        def left() -> Bracket:
+        def left(running: Sequence[int] = (), jobs: int = 1) -> Bracket:
             verdicts = verdicts_of(self._desk.steps)
             sides = {i: CommitVerdict.BAD if v is CommitVerdict.OTHER else v for i, v in verdicts.items() if i < until_}
-            return narrow(until_ + 1, sides, skips_enough=self._skips_enough)
+            return narrow(until_ + 1, sides, jobs=jobs, running=running, skips_enough=self._skips_enough)
 
         def agenda(going: Sequence[Job], free: int) -> Agenda:
-            verdicts = verdicts_of(self._desk.steps)
-            sides = {i: CommitVerdict.BAD if v is CommitVerdict.OTHER else v for i, v in verdicts.items() if i < until_}
-            running = [job.index for job in going]
-            now = narrow(until_ + 1, sides, jobs=max(1, free), running=running, skips_enough=self._skips_enough)
+            now = left([job.index for job in going], max(1, free))
             return Agenda(start=[Job(role=Role.SEARCH, index=i) for i in now.wanted])
 
         name = commits.at(bracket.bad).short

@@ -19,20 +19,6 @@ pytestmark = pytest.mark.real
 PYTHON = Path(sys.executable)
 
 
-@pytest.fixture(autouse=True)
-def cache() -> None:
-    """Keep the cache of the whole file: one of each test's own would make every run a cold one."""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder and a cache for all runs of this file."""
-    folder = tmp_path_factory.mktemp("core")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LOSSBISECT_CACHE_DIR", str(folder / "cache"))
-        yield folder
-
-
 @pytest.fixture(scope="module")
 def parents(folder: Path) -> Iterator[WarmParents]:
     """Warm parents for the runs of this file; the first run is cold and tells them what to import."""

@@ -17,20 +17,6 @@ pytestmark = pytest.mark.real
 PYTHON = Path(sys.executable)
 
 
-@pytest.fixture(autouse=True)
-def cache() -> None:
-    """Keep the cache of the whole file: one of each test's own would make every run a cold one."""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder and a cache for all runs of this file."""
-    folder = tmp_path_factory.mktemp("real")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LOSSBISECT_CACHE_DIR", str(folder / "cache"))
-        yield folder
-
-
 def _run(trainer: TrainerName, out: Path, warm: WarmParents | None = None) -> RunRecord:
     """Train the dropout recipe with the installed packages."""
     spec = run_spec(Sources(), trainer=trainer, recipe="dropout-cpu", python=PYTHON)
