@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 
 from lossbisect.assist.translate.shell_words import Token, Word
 
@@ -63,13 +64,16 @@ def _text(text: str, variables: Variables) -> str:
     return re.sub(r"\$\{?(\w+)\}?", lambda match: " ".join(variables.get(match[1], [match[0]])), plain)
 
 
+_SUM = re.compile(r"[\d\s()+*/-]+", re.ASCII)
+
+
 def _arithmetic(text: str, variables: Variables) -> str:
     """A sum of whole numbers; as written if it isn't one."""
     filled = re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", lambda match: " ".join(variables.get(match[1], [match[0]])), text)
-    try:
-        return str(_number(ast.parse(filled.strip(), mode="eval").body))
-    except (SyntaxError, ValueError, ZeroDivisionError):
-        return f"$(({text}))"
+    if _SUM.fullmatch(filled):
+        with suppress(SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
+            return str(_number(ast.parse(filled.strip(), mode="eval").body))
+    return f"$(({text}))"
 
 
 def _number(node: object) -> int:

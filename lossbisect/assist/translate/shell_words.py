@@ -188,6 +188,11 @@ class _Reader:
             if self.text[self.at] == "\n":
                 self.at += 1
                 continue
+            if (char := self.text[self.at]) in ";&|<>(":
+                raise RecipeError(
+                    f"{self.source}:{self.line_no}: an array has a '{char}' outside quotes, so its items aren't known. "
+                    "Put quotes around it."
+                )
             items.append(self._word())
 
     def _double_quoted(self, word: Word) -> None:

@@ -166,6 +166,8 @@ def test_the_users_value_of_a_variable_wins() -> None:
         ("python a.py --x 'one", "train.sh:1: a single quote isn't closed"),
         ('A=1\npython a.py --x "one', "train.sh:2: a double quote isn't closed"),
         ("A=(1 2", "an array has no closing"),
+        ("A=(1\n2|3)", "train.sh:2: an array has a '|' outside quotes"),
+        ("A=((1))", "train.sh:1: an array has a '(' outside quotes"),
         ("python a.py --x ${A", "has no closing"),
     ],
 )
