@@ -11,6 +11,7 @@ here, since a fork copies only the one that forks.
 """
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -33,7 +34,11 @@ def serve(lane: str, cache: Path, preloaded: Path) -> None:
     """Preload, say that we are ready, and fork a run for each request until standard input is closed."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a preloaded module prints must not look like an answer
-    answers.write(json.dumps({"ready": preload.load(preloaded)}) + "\n")
+    loaded = preload.load(preloaded)
+    _use_yaml_in_c()
+    gc.collect()
+    gc.freeze()  # no run looks through, and so copies, what the parent holds
+    answers.write(json.dumps({"ready": loaded}) + "\n")
     running: dict[int, int] = {}
     pending = b""
     while True:
@@ -54,6 +59,13 @@ def serve(lane: str, cache: Path, preloaded: Path) -> None:
             answers.write(json.dumps({"id": request["id"], "pid": pid}) + "\n")
     for pid in running:
         _kill(pid)
+
+
+def _use_yaml_in_c() -> None:
+    """Read YAML with libyaml, where PyYAML has it: a library of Bridge reads two hundred files at each start."""
+    yaml = sys.modules.get("yaml")
+    if hasattr(yaml, "CSafeLoader"):
+        yaml.SafeLoader = yaml.CSafeLoader  # type: ignore[union-attr]
 
 
 def _answer_ended(running: dict[int, int], answers: Any) -> None:
