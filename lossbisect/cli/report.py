@@ -6,14 +6,14 @@ import click
 
 from lossbisect.cli.log_options import command_line, page_path
 
-__all__ = ["bisect_argument", "command", "repo_option", "work_dir_option", "write_report_page"]
+__all__ = ["command", "repo_option", "subject_argument", "work_dir_option"]
 
-bisect_argument = click.argument("bisect_id", metavar="[BISECT]", required=False)
+subject_argument = click.argument("name", metavar="[BISECT|RUN|TRIAGE]", required=False)
 repo_option = click.option(
     "--repo",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Without BISECT: take the latest one of this checkout.  [default: the latest one of any]",
+    help="Without a name: take the latest bisect of this checkout.  [default: the latest one of any]",
 )
 work_dir_option = click.option(
     "--work-dir",
@@ -23,8 +23,8 @@ work_dir_option = click.option(
 )
 
 
-@click.command(epilog="Exit codes: 0 the page was written, 2 wrong usage or a failure of lossbisect itself.")
-@bisect_argument
+@click.command(epilog="Exit codes: 0 the report was made, 2 wrong usage or a failure of lossbisect itself.")
+@subject_argument
 @repo_option
 @work_dir_option
 @click.option(
@@ -33,26 +33,22 @@ work_dir_option = click.option(
     type=click.Path(path_type=Path),
     callback=page_path,
     metavar="FILE.html",
-    help="Where the page goes.  [default: report.html in the bisect's own folder]",
+    help="Where the page goes.  [default: report.html in the folder of the bisect or triage; for a run the folder "
+    "'reports' of the cache directory]",
 )
-def command(bisect_id: str | None, repo: Path | None, work_dir: Path | None, output: Path | None) -> int:
-    """Write the page of a bisect again from what it left on the disk. Nothing is run.
+@click.option("--text", "is_text", is_flag=True, help="Print the report as text instead.  [default: a page]")
+def command(name: str | None, repo: Path | None, work_dir: Path | None, output: Path | None, *, is_text: bool) -> int:
+    """Make the report of a bisect, a stored run or a triage again from what it left on the disk. Nothing is run.
 
-    BISECT is the id that `bisect` named, by default the latest one. One that is running or was stopped gets a page that
-    says how far it is.
+    The name is a bisect's id, or a part of the id of a run ('lossbisect runs list') or of a triage; by default the
+    latest bisect. A bisect that is running or was stopped gets a report that says how far it is.
 
     Example: lossbisect report 20261130-133506-a2ea -o report.html
     """
-    click.echo(write_report_page(bisect_id, repo, work_dir, output))
+    from lossbisect.report.stored import find_subject, subject_text, write_subject_page
+
+    if is_text and output is not None:
+        raise click.UsageError("--text prints; -o writes a page. Choose one.")
+    subject = find_subject(name, repo=repo, work_dir=work_dir)
+    click.echo(subject_text(subject) if is_text else write_subject_page(subject, output, command_line()))
     return 0
-
-
-def write_report_page(bisect_id: str | None, repo: Path | None, work_dir: Path | None, output: Path | None) -> Path:
-    """Write the page of a bisect, and return where it is."""
-    from lossbisect.bisect.recall import recall_bisect
-    from lossbisect.report.html.bisect import write_bisect_page
-
-    bisect = recall_bisect(bisect_id, repo=repo, work_dir=work_dir)
-    path = output or bisect.directory / "report.html"
-    write_bisect_page(bisect, path, command_line())
-    return path

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from lossbisect.report.plain import printable
 from lossbisect.train.types import RunRecord
 
 __all__ = ["run_json", "run_text"]
@@ -11,7 +12,7 @@ SCHEMA_VERSION = 1
 
 
 def run_text(record: RunRecord) -> str:
-    """A few lines for a terminal: outcome first, then what ran and where it is."""
+    """A few lines for a terminal, none of which it obeys: outcome first, then what ran and where it is."""
     stored = f", from the run store ({record.stored_as})" if record.stored_as else ""
     lines = [f"{record.outcome.upper()}: {record.reason}, {record.duration_s:.0f} s{stored}"]
     ran = record.provenance
@@ -23,7 +24,7 @@ def run_text(record: RunRecord) -> str:
             f"  set-up         torch {ran.torch}, Python {ran.python}, lane {ran.lane}",
         ]
     lines += [f"  curves         {record.scalars}", f"  console        {record.console}"]
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def run_json(record: RunRecord) -> str:

@@ -77,6 +77,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             at TEXT NOT NULL
         )""",
     ),
+    ("CREATE INDEX runs_newest ON runs (added_at, id)",),
 )
 """What brings the schema from each version to the next; the first one makes it. Never changed once released."""
 

@@ -44,7 +44,11 @@ class Bench(Protocol):
 
 
 class CodeBench:
-    """Trains in trees of lossbisect's own, made from the user's checkout; a context manager that removes them."""
+    """Trains in trees of lossbisect's own, made from the user's checkout; a context manager that removes them.
+
+    Attributes:
+        folder: Holds the runs of this triage; not there before the first one.
+    """
 
     def __init__(
         self,
@@ -67,7 +71,7 @@ class CodeBench:
             on_line: Told each line that a trainer prints.
         """
         self._code = code
-        self._folder = root / "triage" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        self.folder = root / "triage" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         self._python = python
         self._timeout_s = timeout_s
         self._stored = StoredRuns(root, store)
@@ -79,7 +83,7 @@ class CodeBench:
     def run(self, case: Case, point: Point, *, is_fresh: bool) -> RunRecord:
         """As `Bench.run`."""
         self._count += 1
-        out = self._folder / f"{self._count:02}-{point.mcore[:10]}"
+        out = self.folder / f"{self._count:02}-{point.mcore[:10]}"
         out.parent.mkdir(parents=True, exist_ok=True)
         return self._runner(case, point).run(point.mcore, out, self._on_line, repeat=None if is_fresh else 0)
 
@@ -114,7 +118,7 @@ class CodeBench:
                 metric=case.metric,
                 tolerance=None,
             )
-            trees = self._folder / f"trees-{len(self._runners) + 1}"
+            trees = self.folder / f"trees-{len(self._runners) + 1}"
             own = self._closing.enter_context(closing(CommitRunner(self._code, plan, trees)))
             self._runners[key] = StoredRunner(own, self._stored, own.spec_of)
         return self._runners[key]

@@ -7,18 +7,23 @@ the reference commit in today's environment.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from lossbisect.bisect.codebase import CodeBase
+from lossbisect.bisect.names import pin_of
 from lossbisect.bisect.repository import ask
 from lossbisect.cause import Cause
 from lossbisect.train.types import Outcome, RunRecord, TrainerName
 from lossbisect.triage.bench import Bench, environment_digest, series_of, trainer_of
-from lossbisect.triage.blame import Bisect, blame, suspects
+from lossbisect.triage.blame import Bisect, blame, is_pinned, suspects
 from lossbisect.triage.classify import Change, Evidence, Finding, change_of, kind_of, spread
 from lossbisect.triage.ledger import Ledger
 from lossbisect.triage.level import Level, level_at
 from lossbisect.triage.tip import is_suspect
 from lossbisect.triage.types import Acknowledgement, Axis, Blame, Case, CaseReport, Curve, Entry, Kind, Point
+
+if TYPE_CHECKING:
+    from git import Repo
 
 __all__ = ["Judge"]
 
@@ -33,7 +38,7 @@ class Judge:
         code: The checkout.
         ledger: The history.
         bench: Trains.
-        bisect: Bisects Megatron-Core.
+        bisect: Bisects.
         say: Told what is being done, one sentence each.
     """
 
@@ -83,7 +88,10 @@ class _Hearing:
         if level.accepted and not is_doubted and self._is_same(level.accepted.curve, tip, level.noise_rel):
             notes = (f"The curve is back to what it was before {level.alarm.point.short}.",) if level.alarm else ()
             reason = f"the same curve as at {level.accepted.point.short}"
-            return self._told(Kind.OK, reason, tip, record, level.accepted.point, level.noise_rel, notes=notes)
+            return self._told(
+                Kind.OK, reason, tip, record, level.accepted.point, level.noise_rel,
+                notes=notes, against=level.accepted.curve,
+            )  # fmt: skip
         if level.alarm and self._is_same(level.alarm.curve, tip, level.noise_rel):
             return self._still(level.alarm, tip, record, level.noise_rel)
         reference = level.base.point if level.base else asked or self._parent()
@@ -107,7 +115,7 @@ class _Hearing:
                 self._note(reference, references[0], again, Kind.OK, "the first record")
                 if self._is_same(references[0], tip, level.noise_rel):
                     reason = f"the same curve as at {reference.short}"
-                    return self._told(Kind.OK, reason, tip, record, reference, level.noise_rel)
+                    return self._told(Kind.OK, reason, tip, record, reference, level.noise_rel, against=references[0])
                 if again.stored_as is not None:
                     recorded, references = references[0], []
                     self._more(reference, references, 1)
@@ -137,7 +145,9 @@ class _Hearing:
         if level.alarm and found.kind in (Kind.OK, Kind.ENVIRONMENT):
             return self._still(level.alarm, tip, record, found.noise_rel)
         if found.kind not in _MOVED:
-            return self._told(found.kind, found.reason, tip, record, reference, found.noise_rel, notes=notes)
+            return self._told(
+                found.kind, found.reason, tip, record, reference, found.noise_rel, notes=notes, against=now
+            )
         if found.is_drifted and level.alarm is None:
             self._note(reference, now, record, Kind.ENVIRONMENT, drift)
         self._judge.say(f"{self.series.recipe}: the loss moved; looking for the commit")
@@ -149,9 +159,11 @@ class _Hearing:
         if given is not None:
             return self._told(
                 Kind.ACKNOWLEDGED, found.reason, tip, record, reference, found.noise_rel,
-                notes=notes, who=who, given=given,
+                notes=notes, who=who, given=given, against=now,
             )  # fmt: skip
-        return self._told(found.kind, found.reason, tip, record, reference, found.noise_rel, notes=notes, who=who)
+        return self._told(
+            found.kind, found.reason, tip, record, reference, found.noise_rel, notes=notes, who=who, against=now
+        )
 
     def _not_run(self, record: RunRecord, level: Level, asked: Point | None) -> tuple[CaseReport, Entry]:
         """A run that failed is the commit's fault only if the reference commit runs here today."""
@@ -171,26 +183,30 @@ class _Hearing:
             reason = f"{reason}; it ran before, at the same commit: the environment has changed"
             return self._told(Kind.UNDECIDED, reason, {}, record, base, 0.0)
         who = None
-        if base is not None and base.bridge == self._tip.bridge and base != self._tip:
-            found = suspects(self._judge.code, Axis.MCORE, base, self._tip)
+        if base is not None and base != self._tip:
+            is_mcore, is_bridge = base.mcore != self._tip.mcore, base.bridge != self._tip.bridge
+            axis = Axis.BOTH if is_mcore and is_bridge else Axis.BRIDGE if is_bridge else Axis.MCORE
+            found = suspects(self._judge.code, axis, base, self._tip)
             told = "the only commit in between" if len(found) == 1 else "one of the commits since it ran"
-            who = Blame(axis=Axis.MCORE, commits=found, is_confirmed=len(found) == 1, reason=told)
+            who = Blame(axis=axis, commits=found, is_confirmed=len(found) == 1, reason=told)
         return self._told(Kind.BROKEN, reason, {}, record, base, 0.0, who=who)
 
     def _still(self, alarm: Entry, tip: Curve, record: RunRecord, noise: float) -> tuple[CaseReport, Entry]:
         reason = f"still as reported at {alarm.point.short}: {alarm.reason}"
-        report, entry = self._told(alarm.kind, reason, tip, record, alarm.point, noise, is_news=False)
+        report, entry = self._told(
+            alarm.kind, reason, tip, record, alarm.point, noise, is_news=False, against=alarm.curve
+        )
         return report, replace(entry, culprits=alarm.culprits, reason=alarm.reason)
 
     def _told(
         self, kind: Kind, reason: str, curve: Curve, record: RunRecord, reference: Point | None, noise: float, *,
         notes: tuple[str, ...] = (), who: Blame | None = None, given: Acknowledgement | None = None,
-        is_news: bool = True,
+        is_news: bool = True, against: Curve | None = None,
     ) -> tuple[CaseReport, Entry]:  # fmt: skip
         report = CaseReport(
             case=self._case, trainer=self._trainer, point=self._tip, reference=reference, kind=kind, reason=reason,
             is_news=is_news and kind not in (Kind.OK, Kind.ACKNOWLEDGED), runs=self._runs, blame=who,
-            acknowledgement=given, notes=notes,
+            acknowledgement=given, notes=notes, curve=curve, reference_curve=against or {}, noise_rel=noise,
         )  # fmt: skip
         culprits = tuple(commit.sha for commit in who.commits) if who else ()
         entry = Entry(
@@ -223,8 +239,17 @@ class _Hearing:
         return change_of(one, other, noise, self._case.tolerance) == Change.SAME
 
     def _parent(self) -> Point | None:
-        parents = ask(self._judge.code.mcore, "rev-list", "--parents", "--max-count=1", self._tip.mcore).split()[1:]
-        return replace(self._tip, mcore=parents[0]) if parents else None
+        """The point before this one: of Bridge's history where this one is of it, else of Megatron-Core's."""
+        code = self._judge.code
+        if code.bridge is not None and self._tip.bridge is not None and is_pinned(code, self._tip):
+            before = _first_parent(code.bridge, self._tip.bridge)
+            pin = pin_of(code.bridge, before) if before else None
+            if pin is not None and ask(
+                code.mcore, "rev-parse", "-q", "--verify", f"{pin}^{{commit}}", allowed=(0, 1, 128)
+            ):
+                return Point(mcore=pin, bridge=before)
+        parent = _first_parent(code.mcore, self._tip.mcore)
+        return replace(self._tip, mcore=parent) if parent else None
 
     def _level(self, asked: Point | None) -> "_Known":
         entries = self._judge.ledger.entries(self.series)
@@ -239,6 +264,11 @@ class _Hearing:
 class _Known:
     entries: list[Entry]
     level: Level
+
+
+def _first_parent(repo: "Repo", sha: str) -> str | None:
+    parents = ask(repo, "rev-list", "--parents", "--max-count=1", sha).split()[1:]
+    return parents[0] if parents else None
 
 
 def _distances(code: CodeBase, tip: Point, points: set[Point]) -> dict[Point, int]:

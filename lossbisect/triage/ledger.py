@@ -24,6 +24,9 @@ _INSERT = """INSERT INTO triage
 noise_rel, curve, culprits) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _SERIES = "recipe_digest = ? AND trainer = ? AND lane = ? AND machine = ? AND metric = ?"
 
+_ALL_SERIES = """SELECT recipe, recipe_digest, trainer, lane, machine, metric FROM triage
+WHERE id IN (SELECT MAX(id) FROM triage GROUP BY recipe_digest, trainer, lane, machine, metric)"""
+
 
 class Ledger:
     """The history in one cache directory. Safe from several processes at once."""
@@ -51,13 +54,25 @@ class Ledger:
 
     def entries(self, series: Series) -> list[Entry]:
         """The entries of one series, the oldest first."""
-        values = (series.recipe_digest, series.trainer.value, series.lane.value, series.machine, series.metric)
-        return [_entry(row, self.file) for row in self._rows(f"WHERE {_SERIES}", values)]
+        rows = self._rows(f"SELECT * FROM triage WHERE {_SERIES} ORDER BY id", _values(series))  # noqa: S608
+        return [_entry(row, self.file) for row in rows]
+
+    def newest(self, series: Series, *, skip: int = 0, most: int) -> list[Entry]:
+        """The newest entries of one series, so many at most after so many skipped ones, the oldest of them first."""
+        statement = f"SELECT * FROM triage WHERE {_SERIES} ORDER BY id DESC LIMIT ? OFFSET ?"  # noqa: S608
+        rows = self._rows(statement, (*_values(series), most, skip))
+        return [_entry(row, self.file) for row in reversed(rows)]
+
+    def count(self, series: Series) -> int:
+        """Number of the entries of one series."""
+        statement = f"SELECT COUNT(*) AS number FROM triage WHERE {_SERIES}"  # noqa: S608
+        rows = self._rows(statement, _values(series))
+        return int(rows[0]["number"]) if rows else 0
 
     def all_series(self) -> list[Series]:
-        """Every series that has an entry, by recipe."""
+        """Every series that has an entry, by recipe; its name is that of its newest entry."""
         found = {}
-        for row in self._rows("", ()):
+        for row in self._rows(_ALL_SERIES, ()):
             series = Series(
                 recipe=row["recipe"],
                 recipe_digest=row["recipe_digest"],
@@ -94,11 +109,15 @@ class Ledger:
             for row in rows
         }
 
-    def _rows(self, where: str, values: tuple[str, ...]) -> list[Row]:
+    def _rows(self, statement: str, values: tuple[str | int, ...]) -> list[Row]:
         if not self.file.exists():
             return []
         with reading(self.file) as connection:
-            return connection.execute(f"SELECT * FROM triage {where} ORDER BY id", values).fetchall()  # noqa: S608
+            return connection.execute(statement, values).fetchall()
+
+
+def _values(series: Series) -> tuple[str, ...]:
+    return series.recipe_digest, series.trainer.value, series.lane.value, series.machine, series.metric
 
 
 def _entry(row: Row, file: Path) -> Entry:

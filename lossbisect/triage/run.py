@@ -12,13 +12,17 @@ from lossbisect.bisect.commits import commit_info, commit_range, github_name
 from lossbisect.bisect.events import Event, EventKind
 from lossbisect.bisect.names import resolve
 from lossbisect.bisect.repository import ask
+from lossbisect.bisect.scope import Scope, Searched
+from lossbisect.bisect.training import Training
 from lossbisect.errors import GitError
 from lossbisect.store.runner import StoreUse
 from lossbisect.train import cache_directory
 from lossbisect.train.defaults import DEFAULT_TIMEOUT_S
 from lossbisect.triage.bench import CodeBench, series_of, trainer_of
+from lossbisect.triage.blame import is_pinned
 from lossbisect.triage.judge import Judge
 from lossbisect.triage.ledger import Ledger
+from lossbisect.triage.saved import save_report
 from lossbisect.triage.suite import FILE_NAME, default_cases, load_cases
 from lossbisect.triage.types import Acknowledgement, Case, Kind, Point, TriageReport
 
@@ -64,7 +68,7 @@ def triage(
         on_line: Told each line that a trainer prints.
 
     Returns:
-        The report; None if nothing is new since the last triage.
+        The report, which is kept beside its runs too; None if nothing is new since the last triage.
 
     Raises:
         LossbisectError: The checkout, a commit or the suite isn't what was said. No run that merely fails raises.
@@ -81,23 +85,38 @@ def triage(
             return None
         interpreter = (python or Path(sys.executable)).absolute()
 
-        def bisect(case: Case, good: Point, bad: Point, is_fresh: bool) -> "BisectResult":
+        def bisect(case: Case, good: Point, bad: Point, *, searched: Searched, is_fresh: bool) -> "BisectResult":
             def on_event(event: Event) -> None:
                 (on_line if event.kind is EventKind.LINE else say)(event.text)
 
             use = StoreUse.FRESH if is_fresh and store is StoreUse.NORMAL else store
+            training = Training(
+                recipe=case.recipe, trainer=trainer_of(case, code), lane=case.lane, python=interpreter,
+                timeout_s=timeout_s, metric=case.metric, tolerance=case.tolerance or None,
+            )  # fmt: skip
+            is_bridge = searched is Searched.BRIDGE
+            ends = (good.bridge, bad.bridge) if is_bridge else (good.mcore, bad.mcore)
+            held = None if is_bridge or bad.bridge == code.bridge_commit else bad.bridge
             return bisect_range(
-                code.root, good.mcore, bad.mcore, recipe=case.recipe, trainer=trainer_of(case, code), lane=case.lane,
-                python=interpreter, timeout_s=timeout_s, metric=case.metric, tolerance=case.tolerance or None,
-                store=use, allow_dirty=True, on_event=on_event,
+                code.root, *ends, training=training, scope=Scope(searched=searched), bridge=held, store=use,
+                allow_dirty=True, on_event=on_event,
             )  # fmt: skip
 
         with CodeBench(code, root, python=interpreter, timeout_s=timeout_s, store=store, on_line=on_line) as bench:
             judge = Judge(code=code, ledger=ledger, bench=bench, bisect=bisect, say=say)
-            reports = tuple(judge.judge(case, tip, asked) for case in cases)
-        return TriageReport(
-            commit=commit_info(code.mcore, tip.mcore), point=tip, repository=github_name(code.mcore), cases=reports
-        )
+            cases_said = tuple(judge.judge(case, tip, asked) for case in cases)
+            report = TriageReport(
+                commit=commit_info(code.mcore, tip.mcore),
+                point=tip,
+                repository=github_name(code.mcore),
+                cases=cases_said,
+                bridge=commit_info(code.bridge, tip.bridge) if code.bridge and tip.bridge else None,
+                bridge_repository=github_name(code.bridge) if code.bridge else None,
+                is_bridges=is_pinned(code, tip),
+                at=datetime.now(UTC),
+            )
+            save_report(report, bench.folder)
+        return report
 
 
 def acknowledge(repo: Path, commit: str, reason: str) -> Acknowledgement:

@@ -1,7 +1,7 @@
 """What a triage asks, and what it says."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -195,6 +195,10 @@ class CaseReport:
         blame: Whose commit; for a moved curve only.
         acknowledgement: Of a change on purpose.
         notes: What a reader should know besides, one sentence each.
+        curve: Its curve; empty if it has none.
+        reference_curve: The curve that it was judged by: the reference commit's of today, or the recorded one where no
+            second run was needed; empty if there is none.
+        noise_rel: Largest relative difference of two runs of one commit that is known.
     """
 
     case: Case
@@ -208,6 +212,9 @@ class CaseReport:
     blame: Blame | None = None
     acknowledgement: Acknowledgement | None = None
     notes: tuple[str, ...] = ()
+    curve: Curve = field(default_factory=dict)
+    reference_curve: Curve = field(default_factory=dict)
+    noise_rel: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -219,12 +226,25 @@ class TriageReport:
         point: The same, with Bridge's.
         repository: ``owner/name`` of Megatron-LM's remote on GitHub, or None.
         cases: One for each training of the suite.
+        bridge: The commit of Bridge; None in a Megatron-LM checkout.
+        bridge_repository: ``owner/name`` of Bridge's remote on GitHub, or None.
+        is_bridges: The point is Bridge's commit with the Megatron-Core that it pins: Bridge's commit is what's new.
+        at: When it was said, UTC.
     """
 
     commit: CommitInfo
     point: Point
     repository: str | None
     cases: tuple[CaseReport, ...]
+    bridge: CommitInfo | None = None
+    bridge_repository: str | None = None
+    is_bridges: bool = False
+    at: datetime | None = None
+
+    @property
+    def newest(self) -> CommitInfo:
+        """The commit that is judged: Bridge's where the point is of Bridge's own history, else Megatron-Core's."""
+        return self.bridge if self.is_bridges and self.bridge is not None else self.commit
 
     @property
     def exit_code(self) -> int:

@@ -109,7 +109,7 @@ def bisection(folder: Path, *, steps: int = 9, text: str = "Change the loss (#7)
     )  # fmt: skip
     culprit = Culprit(
         commit=commits.at(change), parent=commits.at(change - 1), files=(FileChange(path=text, status="modified"),),
-        merged=(info[1],), is_harmless=False,
+        merged=(info[1],), harmless=None,
     )  # fmt: skip
     return BisectResult(
         id="20260101-000000-abcd", directory=folder / "bisects" / "20260101-000000-abcd",

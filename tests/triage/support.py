@@ -19,6 +19,7 @@ class Machine:
         by_bridge: Added to the losses that a commit of Bridge gives.
         noisy: SHAs whose next runs have these added, one a run.
         fails: SHAs whose runs fail, by this cause; ``"*"``: all of them.
+        breaks_bridge: SHAs of Bridge whose runs fail by their own fault.
     """
 
     ran: list[str] = field(default_factory=list)
@@ -26,6 +27,7 @@ class Machine:
     noisy: dict[str, list[float]] = field(default_factory=dict)
     by_bridge: dict[str, float] = field(default_factory=dict)
     fails: dict[str, Cause] = field(default_factory=dict)
+    breaks_bridge: set[str] = field(default_factory=set)
 
     def play(self, spec: RunSpec, out: Path, **others: object) -> RunRecord:
         """Stand in for `run_recipe`."""
@@ -33,6 +35,8 @@ class Machine:
         self.ran.append(commit)
         record = play(spec, out, **others)  # type: ignore[arg-type]
         failure = self.fails.get(commit) or self.fails.get("*")
+        if spec.sources.bridge_commit in self.breaks_bridge:
+            failure = Cause.OWN
         if failure:
             return replace(record, outcome=Outcome.FAILED, exit_code=1, cause=failure, reason="it died")
         if record.outcome is Outcome.FINISHED:

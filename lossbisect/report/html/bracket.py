@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from lossbisect.bisect.types import BisectStep, CommitRange, CommitVerdict
+from lossbisect.bisect.terms import Terms
+from lossbisect.bisect.types import BisectStep, CommitRange, CommitVerdict, Role
 from lossbisect.compare.wording import counted
 from lossbisect.report.html.model import Picture, Shape
 
@@ -28,7 +29,9 @@ def brackets(steps: Sequence[BisectStep], last: int) -> list[tuple[int, int]]:
     """
     good_ones, good, bad, found = {-1}, -1, last, []
     for step in steps:
-        if step.verdict is CommitVerdict.GOOD:
+        if step.role is Role.REVERTED:
+            pass  # it isn't the bad end's own code
+        elif step.verdict is CommitVerdict.GOOD:
             good_ones.add(step.index)
         elif step.verdict is CommitVerdict.BAD:
             bad = min(bad, step.index)
@@ -37,7 +40,7 @@ def brackets(steps: Sequence[BisectStep], last: int) -> list[tuple[int, int]]:
     return found
 
 
-def picture_of(steps: Sequence[BisectStep], commits: CommitRange) -> Picture:
+def picture_of(steps: Sequence[BisectStep], commits: CommitRange, terms: Terms) -> Picture:
     """The range over the commits, oldest on the left, from the first run to the last."""
     last = len(commits.commits) - 1
     row = max(_LEAST_ROW, min(_ROW, _HEIGHT / max(1, len(steps))))
@@ -46,13 +49,14 @@ def picture_of(steps: Sequence[BisectStep], commits: CommitRange) -> Picture:
         return _LEFT + _WIDTH * (index + 1) / (last + 1)
 
     shapes = [
-        Shape(kind="text", x=_LEFT, y=_TOP - 12, text=f"{commits.good.short} good end"),
-        Shape(kind="end", x=_LEFT + _WIDTH, y=_TOP - 12, text=f"{commits.bad.short} bad end"),
+        Shape(kind="text", x=_LEFT, y=_TOP - 12, text=f"{commits.good.short} {terms.old_end}"),
+        Shape(kind="end", x=_LEFT + _WIDTH, y=_TOP - 12, text=f"{commits.bad.short} {terms.new_end}"),
     ]
     for number, (step, (good, bad)) in enumerate(zip(steps, brackets(steps, last), strict=True), start=1):
         y = _TOP + row * (number - 1)
         left, width = place(good), max(2.0, place(bad) - place(good))
-        says = f"Run {number}: {step.commit[:10]} {step.verdict.value} ({step.role.value}), {_left(good, bad)}"
+        what = f"{terms.verdict(step.verdict)} ({terms.role(step.role)})"
+        says = f"Run {number}: {step.commit[:10]} {what}, {_left(good, bad)}"
         bar = Shape(
             kind="bar", x=left, y=y + row * 0.2, width=width, height=row * 0.6, text=says, href=f"#run-{number}"
         )
@@ -62,7 +66,9 @@ def picture_of(steps: Sequence[BisectStep], commits: CommitRange) -> Picture:
             shapes.append(Shape(kind="end", x=_LEFT - 14, y=y + row / 2 + 4, text=str(number)))
             shapes.append(Shape(kind="text", x=_LEFT + _WIDTH + 14, y=y + row / 2 + 4, text=_left(good, bad)))
     foot = _TOP + row * len(steps) + 14
-    used = [(kind, verdict.value) for verdict, kind in _KINDS.items() if any(s.verdict is verdict for s in steps)]
+    used = [
+        (kind, terms.verdict(verdict)) for verdict, kind in _KINDS.items() if any(s.verdict is verdict for s in steps)
+    ]
     for number, (kind, name) in enumerate(used):
         shapes.append(Shape(kind=kind, x=_LEFT + 6 + 90 * number, y=foot, height=11))
         shapes.append(Shape(kind="text", x=_LEFT + 18 + 90 * number, y=foot + 4, text=name))

@@ -1,17 +1,23 @@
 """The data of a page's charts: plain values, as ``assets/page.js`` reads them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lossbisect.compare.types import Judgement
 from lossbisect.compare.wording import metric_name
-from lossbisect.report.panels import Panel, panels_of
+from lossbisect.report.panels import Panel, axis_label, panels_of
+from lossbisect.schema import OWN_COLUMNS
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["chart_data"]
+    from lossbisect.parsers.runlog import RunLog
+
+__all__ = ["MOST_POINTS", "chart_data", "run_chart_data", "two_curves_data"]
+
+MOST_POINTS = 20_000
+"""Rows of one run that are drawn whole; of more rows each stretch keeps its lowest and its highest value."""
 
 
 def chart_data(judgements: Sequence[Judgement], names: Sequence[str]) -> dict[str, object]:
@@ -34,6 +40,97 @@ def chart_data(judgements: Sequence[Judgement], names: Sequence[str]) -> dict[st
         if later["x"] == panels[0]["x"]:
             later["x"] = None
     return {"names": list(names), "panels": panels}
+
+
+def run_chart_data(log: "RunLog", name: str, *, most: int = MOST_POINTS) -> dict[str, object]:
+    """Curves of one run alone, in the form of `chart_data`: one line, no noise, nothing that differs.
+
+    Args:
+        log: The run; an iteration that was run again shows its last attempt.
+        name: What the line is called.
+        most: Points of a column above which only the lowest and highest of each stretch are kept, both as they are.
+    """
+    import polars as pl
+
+    rows = log.iterations.unique("iteration", keep="last", maintain_order=True).sort("iteration")
+    panels: list[dict[str, object]] = []
+    for column in rows.columns:
+        if column in OWN_COLUMNS or not rows[column].dtype.is_numeric() or rows[column].is_null().all():
+            continue
+        values = rows.select("iteration", value=pl.col(column).cast(pl.Float64))
+        shown = _thinned(values, most)
+        gone = values.filter(pl.col("value").is_not_null() & ~pl.col("value").is_finite())["iteration"]
+        panels.append(
+            {
+                "metric": metric_name(column),
+                "label": axis_label(column),
+                "on": "iteration",
+                "x": shown["iteration"].to_list(),
+                "values": [_finite(shown["value"])],
+                "gone": [gone.to_list()[:most]],
+                "noise": [],
+                "real": [],
+                "source": "",
+                "onsets": [],
+                "is_different": False,
+            }
+        )
+    return {"names": [name], "panels": sorted(panels, key=lambda panel: panel["metric"] != "lm loss")}
+
+
+def two_curves_data(
+    reference: Mapping[int, float], other: Mapping[int, float], *, names: Sequence[str], metric: str, noise_rel: float,
+    real_rel: float, onset: int | None,
+) -> dict[str, object]:  # fmt: skip
+    """Two curves given by their values, in the form of `chart_data`.
+
+    Args:
+        reference: Values by iteration, non-finite ones included.
+        other: The same of the other one.
+        names: What the two lines are called.
+        metric: Column name.
+        noise_rel: Relative difference up to which they are the same.
+        real_rel: Relative difference from which on they surely differ.
+        onset: First iteration that surely differs; None: none does.
+    """
+    x = sorted({*reference, *other})
+    sides = (reference, other)
+    return {
+        "names": list(names),
+        "panels": [
+            {
+                "metric": metric_name(metric),
+                "label": axis_label(metric),
+                "on": "iteration",
+                "x": x,
+                "values": [[_number(side.get(at)) for at in x] for side in sides],
+                "gone": [[at for at in side if _number(side[at]) is None] for side in sides],
+                "noise": [[at, noise_rel] for at in (x[0], x[-1])] if x and math.isfinite(noise_rel) else [],
+                "real": [[at, real_rel] for at in (x[0], x[-1])] if x and math.isfinite(real_rel) else [],
+                "source": "repeats",
+                "onsets": [onset],
+                "is_different": onset is not None,
+            }
+        ],
+    }
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _thinned(values: "pl.DataFrame", most: int) -> "pl.DataFrame":
+    """No more than about so many rows: of each stretch the lowest and the highest, and the first and the last row."""
+    import polars as pl
+
+    if values.height <= most:
+        return values
+    stretch = values.with_row_index("row").with_columns(part=pl.col("row") * (most // 2) // values.height)
+    ends = stretch.group_by("part").agg(
+        pl.col("row").sort_by("value").first().alias("low"), pl.col("row").sort_by("value").last().alias("high")
+    )
+    kept = {0, values.height - 1, *ends["low"].to_list(), *ends["high"].to_list()}
+    return values[sorted(kept)]
 
 
 def _panel(panel: Panel) -> dict[str, object]:
@@ -77,7 +174,7 @@ def _has_values(panel: Panel) -> bool:
 
 
 def _finite(values: "pl.Series") -> list[float | None]:
-    return [value if value is not None and math.isfinite(value) else None for value in values.to_list()]
+    return [_number(value) for value in values.to_list()]
 
 
 def _corners(floor: "pl.DataFrame") -> list[list[float]]:

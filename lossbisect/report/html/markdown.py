@@ -16,6 +16,7 @@ from lossbisect.report.html.model import (
     Steps,
     Table,
     Text,
+    Trend,
 )
 
 __all__ = ["page_markdown"]
@@ -47,7 +48,7 @@ def _block(block: Block) -> str:
             return _table(head, (step.cells for step in steps))
         case Code(text):
             return _fenced(text)
-        case Charts() | Picture():
+        case Charts() | Trend() | Picture():
             return ""
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "Table",
     "Text",
     "Tone",
+    "Trend",
     "plain",
 ]
 
@@ -37,7 +38,7 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Text that leads somewhere: to an ``https:`` address or to an ``#anchor`` of the page."""
+    """Text that leads somewhere: to an ``https:`` address, an ``#anchor`` of the page, or a ``/path`` of its site."""
 
     text: str
     href: str
@@ -135,6 +136,13 @@ class Charts:
     data: Mapping[str, object]
 
 
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """One number a record over the records, such as the last loss over commits; the data is a page module's."""
+
+    data: Mapping[str, object]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
     """A rectangle or a mark of a picture, in units of the picture.
@@ -175,7 +183,7 @@ class Picture:
     says: str
 
 
-type Block = Text | Bullets | Facts | Table | Code | Steps | Charts | Picture
+type Block = Text | Bullets | Facts | Table | Code | Steps | Charts | Trend | Picture
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

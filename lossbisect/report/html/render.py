@@ -9,7 +9,10 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 
 from markupsafe import Markup
@@ -33,30 +36,33 @@ from lossbisect.report.html.model import (
     Table,
     Text,
     Tone,
+    Trend,
 )
 from lossbisect.report.json import without_nan
 
-__all__ = ["page_html", "readable"]
+__all__ = ["SITE_POLICY", "Place", "page_html", "readable", "site_asset"]
 
 _SYMBOLS = {Tone.GOOD: "\u2713", Tone.BAD: "\u2717", Tone.UNSURE: "?", Tone.NEUTRAL: "\u2022"}
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_SAFE_LINK = re.compile(r"#[\w-]+|https://[^\s\"'<>]+")
+_SAFE_LINK = re.compile(r"#[\w-]+|https://[^\s\"'<>]+|/(?:history|triages|bisects|runs)(?:[/?][\w./?&=%+~-]*)?")
+_STYLES = ("uPlot.min.css", "page.css")
+_SCRIPTS = ("uPlot.iife.min.js", "trend.js", "page.js")
+_SITE_SCRIPTS = (*_SCRIPTS, "live.js")
 _PAGE = Markup(
     """<!doctype html>
-<html lang="en">
+<html lang="en"{live}>
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
+{policy}<meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="lossbisect">
 <title>{title}</title>
 <link rel="icon" href="data:,">
-<style>{style}</style>
+{style}
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
-<header>
+{menu}<header>
 <p class="kind">lossbisect {kind}</p>
 <h1 class="verdict {tone}"><span class="symbol" aria-hidden="true">{symbol}</span> {verdict}</h1>
 <p class="reason">{reason}</p>
@@ -68,44 +74,105 @@ _PAGE = Markup(
 {sections}
 </main>
 <script type="application/json" id="data">{data}</script>
-<script>{script}</script>
+{script}
 </body>
 </html>
 """
 )
 
 
-def page_html(page: Page) -> str:
-    """The whole file."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """A page's place on a site, whose style and script it shares.
+
+    Attributes:
+        menu: Links that every page of the site has; the one that leads to this page's part is marked.
+        here: Address of that part.
+        live_s: Time after which the page asks whether it has changed, seconds; None: it never does.
+    """
+
+    menu: Sequence[Link]
+    here: str
+    live_s: float | None = None
+
+
+def page_html(page: Page, place: Place | None = None) -> str:
+    """The whole page: a file that needs nothing else, or with a place one of a site's pages.
+
+    A site's page has no policy of its own in it: `SITE_POLICY` has to come with it, as a header.
+    """
     charts: list[Mapping[str, object]] = []
     shown = [section for section in page.sections if section.blocks]
-    sections = Markup("\n").join(_section(section, number, charts) for number, section in enumerate(shown))
+    sections = Markup("\n").join(
+        _section(section, number, charts, is_live=bool(place and place.live_s)) for number, section in enumerate(shown)
+    )
     links = Markup(" ").join(
         Markup('<a href="#section-{}">{}</a>').format(number, readable(section.title))
         for number, section in enumerate(shown)
     )
-    style = _asset("uPlot.min.css") + _asset("page.css")
-    script = _asset("uPlot.iife.min.js") + _asset("page.js")
-    policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
     return str(
         _PAGE.format(
-            policy=policy,
+            live=Markup(' data-live="{:.0f}"').format(place.live_s * 1000) if place and place.live_s else "",
             title=readable(page.title),
             kind=page.kind,
+            menu=_menu(place) if place else "",
             tone=page.verdict.tone.value,
             symbol=_SYMBOLS[page.verdict.tone],
             verdict=readable(page.verdict.text),
             reason=readable(page.reason),
             links=links,
             sections=sections,
-            style=_ours(style),
-            script=_ours(script),
             data=_json({"markdown": page_markdown(page), "charts": charts}),
+            **(_SHARED if place else _own()),
         )
     )
+
+
+def site_asset(name: str) -> str:
+    """What a site's pages share: ``site.css`` or ``site.js``.
+
+    Raises:
+        KeyError: There is no such file.
+    """
+    parts = {"site.css": _STYLES, "site.js": _SITE_SCRIPTS}[name]
+    return "".join(_asset(part) for part in parts)
+
+
+def _own() -> dict[str, Markup]:
+    """Style and script within the page, and the policy that lets them alone run."""
+    style, script = ("".join(map(_asset, names)) for names in (_STYLES, _SCRIPTS))
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return {
+        "policy": Markup('<meta http-equiv="Content-Security-Policy" content="{}">\n').format(policy),
+        "style": Markup("<style>{}</style>").format(_ours(style)),
+        "script": Markup("<script>{}</script>").format(_ours(script)),
+    }
+
+
+_SHARED = {
+    "policy": Markup(""),
+    "style": Markup('<link rel="stylesheet" href="/assets/site.css">'),
+    "script": Markup('<script src="/assets/site.js"></script>'),
+}
+SITE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+"""Content-Security-Policy of a site's pages: its own files alone, and no page within another one."""
+
+
+def _menu(place: Place) -> Markup:
+    links = Markup(" ").join(
+        Markup('<a href="{}"{}>{}</a>').format(
+            link.href, Markup(' aria-current="page"') if link.href == place.here else "", readable(link.text)
+        )
+        for link in place.menu
+    )
+    live = Markup('<span id="live" role="status"></span>') if place.live_s else ""
+    return Markup('<nav class="menu" aria-label="Site">{} {}</nav>\n').format(links, live)
 
 
 def readable(text: str) -> str:
@@ -139,6 +206,7 @@ def _ours(text: str) -> Markup:
     return Markup(text)  # noqa: S704
 
 
+@cache
 def _asset(name: str) -> str:
     text = resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
     assert "</" not in text, f"{name} could end its own element"
@@ -149,11 +217,16 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _section(section: Section, number: int, charts: list[Mapping[str, object]]) -> Markup:
+def _section(section: Section, number: int, charts: list[Mapping[str, object]], *, is_live: bool) -> Markup:
+    first = len(charts)
     blocks = Markup("\n").join(_block(block, charts) for block in section.blocks)
+    digest = Markup("")
+    if is_live:  # the page replaces only sections whose digest has changed
+        whole = f"{section.title}{blocks}{json.dumps(charts[first:], default=str)}"
+        digest = Markup(' data-digest="{:08x}"').format(zlib.crc32(whole.encode("utf-8", "replace")))
     return Markup(
-        '<section id="section-{0}" aria-labelledby="title-{0}"><h2 id="title-{0}">{1}</h2>\n{2}</section>'
-    ).format(number, readable(section.title), blocks)
+        '<section id="section-{0}"{3} aria-labelledby="title-{0}"><h2 id="title-{0}">{1}</h2>\n{2}</section>'
+    ).format(number, readable(section.title), blocks, digest)
 
 
 def _block(block: Block, charts: list[Mapping[str, object]]) -> Markup:
@@ -176,12 +249,12 @@ def _block(block: Block, charts: list[Mapping[str, object]]) -> Markup:
             return _steps(block)
         case Code(text):
             return Markup('<pre class="code" tabindex="0">{}</pre>').format(readable(text))
-        case Charts(data):
+        case Charts(data) | Trend(data):
             charts.append(data)
             return Markup(
-                '<div class="charts" data-chart="{}"><noscript><p>The curves need JavaScript; the figures below '
+                '<div class="{}" data-chart="{}"><noscript><p>The curves need JavaScript; the figures below '
                 "don't.</p></noscript></div>"
-            ).format(len(charts) - 1)
+            ).format("charts" if isinstance(block, Charts) else "trend", len(charts) - 1)
         case Picture():
             return _picture(block)
 
@@ -202,7 +275,13 @@ def _inline(inline: Inline) -> Markup:
             return Markup("{}").format(readable(text))
 
 
+_WIDE = 5
+"""Columns from which on a table's rows are set as blocks on a narrow screen, each cell with its column's name."""
+
+
 def _table(table: Table) -> Markup:
+    is_wide = len(table.head) >= _WIDE
+    names = [Markup(' data-name="{}"').format(readable(cell)) if is_wide else Markup("") for cell in table.head]
     head = Markup("").join(
         Markup('<th scope="col"{}>{}</th>').format(_numeric(column, table), readable(cell))
         for column, cell in enumerate(table.head)
@@ -211,16 +290,16 @@ def _table(table: Table) -> Markup:
         Markup("<tr{}>{}</tr>").format(
             Markup(' class="marked"') if number in table.marked else "",
             Markup("").join(
-                Markup("<td{}>{}</td>").format(_numeric(column, table), _inline(cell))
+                Markup("<td{}{}>{}</td>").format(_numeric(column, table), names[column], _inline(cell))
                 for column, cell in enumerate(row)
             ),
         )
         for number, row in enumerate(table.rows)
     )
     return Markup(
-        '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table><thead><tr>{}</tr></thead>'
+        '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table{}><thead><tr>{}</tr></thead>'
         "<tbody>{}</tbody></table></div>"
-    ).format(head, rows)
+    ).format(Markup(' class="wide"') if is_wide else "", head, rows)
 
 
 def _numeric(column: int, table: Table) -> Markup:

@@ -1,10 +1,10 @@
 /* The page's own script: draws its charts with uPlot and copies it as Markdown. It reads nothing but the page. */
 "use strict";
 (() => {
-  const DATA = JSON.parse(document.getElementById("data").textContent);
+  let data = JSON.parse(document.getElementById("data").textContent);
   const DENSE = 200, MAIN = 300, RELATIVE = 210, SMALL = 116, GUTTER = 64;
   const DASHES = [[], [], [8, 4], [3, 3], [10, 3, 3, 3], [14, 3], [6, 2]];
-  const all = [];
+  let all = [];
 
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const line = (number) => css(`--line-${number ? ((number - 1) % 6) + 1 : 0}`);
@@ -136,7 +136,9 @@
       this.data = data; this.index = index; this.root = root; this.current = 0; this.log = false; this.smalls = [];
       this.cursor = null; this.window = null;
       root.append(this.metrics(), this.tools());
-      this.curves = this.plot("curves"); this.relative = this.plot("relative difference");
+      this.curves = this.plot("curves");
+      this.relative = data.names.length > 1 ? this.plot("relative difference") : null; /* one run alone has none */
+      this.plots = [this.curves, ...(this.relative ? [this.relative] : [])];
       this.values = el("div", { class: "values scroll" });
       root.append(this.values, el("p", { class: "hint" }, "Drag over a chart to zoom, double-click for the whole run. In a chart: \u2190 \u2192 move along, + and \u2212 zoom, 0 shows all."));
       if (data.panels.length > 1) root.append(this.witnesses());
@@ -215,11 +217,11 @@
       const began = performance.now();
       this.current = number;
       const panel = prepared(this.panel, this.data.panels[0]);
-      for (const each of [this.curves, this.relative]) each.chart?.destroy();
+      for (const each of this.plots) each.chart?.destroy();
       const positive = panel.values.every((values) => values.every((v) => v === null || v > 0));
       this.logButton.disabled = !positive;
       this.curves.chart = this.drawCurves(panel, this.log && positive);
-      this.relative.chart = this.drawRelative(panel);
+      if (this.relative) this.relative.chart = this.drawRelative(panel);
       this.titles(panel);
       if (this.window) this.setWindow(this.window);
       this.fill(this.cursor ?? this.start(panel));
@@ -285,9 +287,9 @@
       if (largest(panel.noise)) legend.append(el("span", { class: "item" }, el("i", { class: "swatch band" }), `noise: ${panel.source}`));
       if (largest(panel.real) > largest(panel.noise)) legend.append(el("span", { class: "item" }, el("i", { class: "swatch band wide" }), "undecided"));
       if (panel.medians.length) legend.append(el("span", { class: "item" }, `thick: median of ${span(panel.x.length)} rows`));
-      this.relative.title.replaceChildren("relative difference from the baseline", legend);
+      this.relative?.title.replaceChildren("relative difference from the baseline", legend);
       this.curves.frame.setAttribute("aria-label", `${panel.metric} of ${this.data.names.join(", ")}. ${says}`);
-      this.relative.frame.setAttribute("aria-label", `Relative difference of ${panel.metric} from the baseline`);
+      this.relative?.frame.setAttribute("aria-label", `Relative difference of ${panel.metric} from the baseline`);
     }
     fill(index) {
       const panel = this.panel;
@@ -302,10 +304,10 @@
         const value = panel.values[number][index];
         const difference = number === 0 ? "" : signed(panel.relative[number - 1][index] ?? null);
         return el("tr", {}, el("td", {}, el("i", { class: `swatch s${number ? ((number - 1) % 6) + 1 : 0}` }), name),
-          el("td", { class: "number" }, exact(value)), el("td", { class: "number" }, difference));
+          el("td", { class: "number" }, exact(value)), this.relative ? el("td", { class: "number" }, difference) : "");
       });
       this.values.replaceChildren(el("table", {}, el("caption", {}, `At ${panel.on} ${panel.x[index]}`),
-        el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "run"), el("th", { scope: "col", class: "number" }, panel.label), el("th", { scope: "col", class: "number" }, "relative difference"))),
+        el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "run"), el("th", { scope: "col", class: "number" }, panel.label), this.relative ? el("th", { scope: "col", class: "number" }, "relative difference") : "")),
         el("tbody", {}, ...rows)));
     }
 
@@ -320,7 +322,7 @@
       }
       this.window = window;
       const [min, max] = window ?? [first, last];
-      for (const { chart } of [this.curves, this.relative]) chart.setScale("x", { min, max });
+      for (const { chart } of this.plots) chart.setScale("x", { min, max });
       this.root.dataset.window = window ? `${min} ${max}` : "";
     }
     zoom(factor) {
@@ -360,10 +362,10 @@
       if (width === this.width || width < 50) return;
       this.width = width;
       this.curves.chart.setSize({ width, height: MAIN });
-      this.relative.chart.setSize({ width, height: RELATIVE });
+      this.relative?.chart.setSize({ width, height: RELATIVE });
       for (const { chart, frame } of this.smalls) chart.setSize({ width: Math.max(120, frame.clientWidth), height: SMALL });
     }
-    redraw() { for (const { chart } of [this.curves, this.relative, ...this.smalls]) chart.redraw(false, true); }
+    redraw() { for (const { chart } of [...this.plots, ...this.smalls]) chart.redraw(false, true); }
   }
 
   /* Zero and powers of ten beyond the linear part, on both sides, four a side at most. */
@@ -374,7 +376,16 @@
     return [...sizes.map((size) => -size).reverse(), 0, ...sizes];
   };
 
-  document.querySelectorAll(".charts").forEach((root, index) => new Group(root, DATA.charts[root.dataset.chart], index));
+  /* Draws what stands in a part of the page; a site's page draws a part anew when its data has changed. */
+  let groups = 0;
+  const draw = (part, newest) => {
+    data = newest;
+    all = all.filter((group) => group.root.isConnected);
+    part.querySelectorAll(".charts").forEach((root) => new Group(root, data.charts[root.dataset.chart], groups++));
+    part.querySelectorAll(".trend").forEach((root) => all.push(new Trend(root, data.charts[root.dataset.chart], { css, el, axis, exact })));
+  };
+  draw(document, data);
+  globalThis.lossbisectDraw = draw;
   const redraw = () => all.forEach((group) => group.redraw());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   /* The style sheet for paper holds only after this event, so curves are told of it by an attribute. */
@@ -385,10 +396,10 @@
   const said = document.getElementById("copied");
   document.getElementById("copy").addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(DATA.markdown);
+      await navigator.clipboard.writeText(data.markdown);
     } catch {
       const area = el("textarea", { "aria-hidden": "true" });
-      area.value = DATA.markdown;
+      area.value = data.markdown;
       document.body.append(area);
       area.select();
       document.execCommand("copy");
