@@ -7,6 +7,7 @@ here (an auxiliary loss, a fork's field) becomes a Float64 column under its own 
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ _RENAMED = {"throughput_per_gpu_tflop_s_gpu": "throughput_per_gpu_tflops"}
 _SEPARATORS = re.compile(r"[^0-9a-z.%]+")
 
 
+@lru_cache(4096)
 def column_name(key: str) -> str:
     """The column name for a log's or a TensorBoard tag's own key.
 

@@ -1,9 +1,11 @@
 """What the ends have shown, and what it says about a run in between. Pure."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lossbisect.bisect.judging import CurveVerdict, curve, judge_curves, missing_iterations
+from lossbisect.bisect.figures import FIGURES, figure_of, no_figure
+from lossbisect.bisect.judging import CurveVerdict, curve, judge_curves, missing_iterations, turned
 from lossbisect.bisect.options import Regress
 from lossbisect.bisect.symptom import Symptom, symptom_of
 from lossbisect.bisect.types import CommitVerdict
@@ -25,6 +27,7 @@ class Case:
         good: The good end's curves.
         bad: The bad end's curves.
         is_any_difference: Whatever differs from the good end is bad, the bad end's symptom or not.
+        is_fix: The good end is the older one as always, but it is the broken one.
     """
 
     metric: str
@@ -33,11 +36,13 @@ class Case:
     good: RunLog
     bad: RunLog
     is_any_difference: bool
+    is_fix: bool = False
 
     def judge(self, log: RunLog) -> CurveVerdict:
         """Good like the good end, bad like the bad end, other like neither, or skip where that can't be said."""
         if self.regress is Regress.NAN:
-            return self._is_broken(log)
+            broken = self._is_broken(log)
+            return broken if not self.is_fix else replace(broken, verdict=turned(broken.verdict))
         against_good = self.compare(self.good, log)
         if against_good.verdict is not CommitVerdict.BAD:
             return against_good
@@ -46,7 +51,7 @@ class Case:
             return CurveVerdict(verdict=CommitVerdict.BAD, reason=against_good.reason, is_bad_curve=is_bad_curve)
         shown = symptom_of(*(curve(each, self.metric) for each in (self.good, self.bad, log)))
         if shown is Symptom.SMALLER:
-            reason = f"{against_good.reason}: a smaller change than the bad end's, which isn't looked for"
+            reason = f"{against_good.reason}: a smaller change than the ends show, which isn't looked for"
             return CurveVerdict(verdict=CommitVerdict.GOOD, reason=reason, is_bad_curve=False)
         if shown is Symptom.OTHER:
             reason = f"matches neither end: {against_good.reason}"
@@ -62,8 +67,21 @@ class Case:
         return replace(self, good=until(self.good, last), bad=until(self.bad, last)).judge(log)
 
     def is_finite(self, log: RunLog) -> bool:
-        """Whether the metric is a number throughout."""
-        return all(math.isfinite(value) for value in curve(log, self.metric).values())
+        """Whether what is judged is a number throughout."""
+        return all(math.isfinite(value) for value in self.values(log).values())
+
+    def values(self, log: RunLog) -> Mapping[int, float]:
+        """What is judged of a run, by iteration; a single figure stands at iteration 1."""
+        if self.regress not in FIGURES:
+            return curve(log, self.metric)
+        figure = figure_of(log, self.regress)
+        return {} if figure is None else {1: figure}
+
+    def lack(self, log: RunLog) -> str | None:
+        """What keeps a run from being judged, a clause; None if nothing does."""
+        if self.regress not in FIGURES:
+            return missing_iterations(self.good, log, metric=self.metric)
+        return None if self.values(log) else no_figure(self.regress)
 
     def compare(self, baseline: RunLog, candidate: RunLog) -> CurveVerdict:
         """Whether two curves are the same."""

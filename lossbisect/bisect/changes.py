@@ -10,9 +10,10 @@ from itertools import pairwise
 from lossbisect.bisect.case import Case
 from lossbisect.bisect.culprit import Answer, Change, Finding
 from lossbisect.bisect.desk import Agenda, Desk, Job
-from lossbisect.bisect.exact import finding_of, spread
+from lossbisect.bisect.exact import finding_of
 from lossbisect.bisect.judging import CurveVerdict, missing_iterations
-from lossbisect.bisect.known import run_of, unconfirmed_skips, verdicts_of
+from lossbisect.bisect.known import run_of, unconfirmed_skips
+from lossbisect.bisect.line import spread
 from lossbisect.bisect.search import narrow
 from lossbisect.bisect.types import BisectStep, CommitVerdict, Role
 from lossbisect.compare.wording import counted
@@ -51,7 +52,7 @@ class ChangeHunt:
 
     def _agenda(self, going: Sequence[Job], free: int) -> Agenda:
         running = [job.index for job in going]
-        verdicts = verdicts_of(self._desk.steps)
+        verdicts = self._desk.verdicts
         points = spread(-1, self._last, self._desk.journal.plan.search.probe)
         start = [Job(role=Role.PROBE, index=i) for i in points if i not in verdicts and i not in running]
         again = [i for i in unconfirmed_skips(self._desk.steps) if i not in running]
@@ -75,7 +76,7 @@ class ChangeHunt:
 
     def _stretches(self) -> list[tuple[int, int]]:
         usable = {-1, self._last}
-        usable |= {i for i, v in verdicts_of(self._desk.steps).items() if v is not CommitVerdict.SKIP}
+        usable |= {i for i, v in self._desk.verdicts.items() if v is not CommitVerdict.SKIP}
         return list(pairwise(sorted(usable)))
 
     def _is_same(self, low: int, high: int) -> bool:

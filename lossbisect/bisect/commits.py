@@ -1,18 +1,32 @@
 """Commits, and which of them lie between two ends."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lossbisect.bisect.codebase import CodeBase
-from lossbisect.bisect.names import resolve
+from lossbisect.bisect.names import resolve, searched_repo
 from lossbisect.bisect.repository import ask, is_ancestor, is_shallow, unshallow, where
+from lossbisect.bisect.scope import Scope
 from lossbisect.bisect.types import CommitInfo, CommitRange, FileChange
+from lossbisect.compare.wording import counted
 from lossbisect.errors import GitError
 
 if TYPE_CHECKING:
     from git import Repo
 
-__all__ = ["changed_files", "changes_between", "commit_info", "commit_range", "github_name", "merged_commits"]
+__all__ = [
+    "changed_files",
+    "changes_between",
+    "commit_info",
+    "commit_range",
+    "github_name",
+    "merge_base",
+    "merged_commits",
+    "oldest_of",
+    "points_range",
+]
 
 _FIELDS = ("%H", "%P", "%an", "%ae", "%aI", "%s", "%b")
 _STATUS = {"A": "added", "M": "modified", "D": "deleted", "R": "renamed", "C": "copied", "T": "type changed"}
@@ -22,22 +36,24 @@ _SEE_MERGE_REQUEST = re.compile(r"^See merge request \S*!(\d+)\s*$", re.MULTILIN
 _GITHUB = re.compile(r"github\.com[:/]+([\w.-]+/[\w.-]+?)(?:\.git)?/?$")
 
 
-def commit_range(code: CodeBase, good: str, bad: str) -> CommitRange:
-    """The commits of Megatron-LM after ``good`` up to and with ``bad``, along the first parents of ``bad``.
+def commit_range(code: CodeBase, good: str, bad: str, scope: Scope | None = None) -> CommitRange:
+    """The candidates after ``good`` up to and with ``bad``, along the first parents of ``bad``.
 
     Order is the order of parents; dates play no part. Where ``good`` is on no first-parent line of ``bad`` (it came in
     through a merge), the commits before that merge don't hold it and are left out.
 
     Args:
         code: The checkout.
-        good: SHA, tag or branch of Megatron-LM, or ``bridge:REV`` for the commit that Bridge pins at its own REV.
+        good: A commit by any name that `bisect.names` knows.
         bad: The same.
+        scope: Which commits are candidates; None: all of Megatron-LM's. The bad end always is one.
 
     Raises:
-        GitError: An end is unknown, or ``good`` is not before ``bad``.
+        GitError: An end is unknown, ``good`` is not before ``bad``, or no commit touches the scope's paths.
     """
-    repo = code.mcore
-    good_sha, bad_sha = resolve(code, good), resolve(code, bad)
+    scope = scope or Scope()
+    repo = searched_repo(code, scope.searched)
+    good_sha, bad_sha = resolve(code, good, scope.searched), resolve(code, bad, scope.searched)
     if good_sha == bad_sha:
         raise GitError(f"Good ({good}) and bad ({bad}) are the same commit, {good_sha[:10]}. Give two different ones.")
     if not is_ancestor(repo, good_sha, bad_sha):
@@ -50,7 +66,44 @@ def commit_range(code: CodeBase, good: str, bad: str) -> CommitRange:
         after_good = set(ask(repo, "rev-list", "--ancestry-path", f"{good_sha}..{bad_sha}").split())
         line = tuple(commit for commit in line if commit.sha in after_good)
         notes = (_off_the_line(good_sha, line),)
-    return CommitRange(good=commit_info(repo, good_sha), commits=line, notes=notes)
+    commits = CommitRange(good=commit_info(repo, good_sha), commits=line, notes=notes)
+    return _touching(repo, commits, scope.paths) if scope.paths else commits
+
+
+def points_range(repo: "Repo", good: str, points: Sequence[str], bad: str) -> CommitRange:
+    """Two ends with chosen commits in between, whatever lies between those; all are full SHAs, oldest first."""
+    line = tuple(commit_info(repo, sha) for sha in (*points, bad))
+    return CommitRange(good=commit_info(repo, good), commits=line)
+
+
+def merge_base(repo: "Repo", one: str, other: str) -> str | None:
+    """Full SHA of the newest commit that two have in common; None if they have none."""
+    return next(iter(ask(repo, "merge-base", one, other, allowed=(0, 1)).split()), None)
+
+
+def oldest_of(repo: "Repo", sha: str) -> str:
+    """The first commit on a commit's first-parent line, or the oldest one that a shallow clone has; full SHA."""
+    return ask(repo, "rev-list", "--first-parent", sha).split()[-1]
+
+
+def _touching(repo: "Repo", commits: CommitRange, paths: Sequence[str]) -> CommitRange:
+    """The commits of a range that touch paths, and its bad end."""
+    ends = f"{commits.good.sha}..{commits.bad.sha}"
+    named = [f":(top){path}" if not path.startswith(":") else path for path in paths]
+    touching = set(ask(repo, "rev-list", "--first-parent", ends, "--", *named).split())
+    kept = tuple(commit for commit in commits.commits if commit.sha in touching)
+    shown = " ".join(paths)
+    if not kept:
+        raise GitError(
+            f"{where(repo)}: none of the {counted(len(commits.commits), 'commit')} of the range touches {shown}. "
+            "--paths takes paths from the repository's root, or git's pathspecs."
+        )
+    note = (
+        f"Only {len(kept)} of {counted(len(commits.commits), 'commit')} touch {shown} and were candidates. That the "
+        "others change nothing is an assumption."
+    )
+    ended = kept if kept[-1] == commits.bad else (*kept, commits.bad)
+    return replace(commits, commits=ended, notes=(*commits.notes, note))
 
 
 def commit_info(repo: "Repo", sha: str) -> CommitInfo:

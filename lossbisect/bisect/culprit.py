@@ -1,16 +1,16 @@
 """The answer of a bisection, and what it rests on."""
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from lossbisect.bisect.known import folded
+from lossbisect.bisect.passage import Passage
+from lossbisect.bisect.terms import Terms, terms_of
 from lossbisect.bisect.types import BisectPlan, BisectStep, CommitInfo, CommitRange, CommitVerdict, FileChange
 from lossbisect.compare.types import Judgement, NoiseFloor
 
-__all__ = ["Answer", "BisectResult", "Change", "Culprit", "Finding", "harmless_files", "result_of"]
+__all__ = ["Answer", "BisectResult", "Change", "Culprit", "Finding", "Revert", "result_of"]
 
 
 class Answer(StrEnum):
@@ -38,11 +38,30 @@ class Change:
         good: Index of the commit before it; -1 is the good end.
         bad: Index of the commit that changed the curve; if more commits lie between the two, they can't be tested.
         judgement: The curves on both sides, compared, with other metrics as witnesses.
+        merged: For a merge, the commits that it brought in, newest first.
     """
 
     good: int
     bad: int
     judgement: Judgement
+    merged: tuple[CommitInfo, ...] = ()
+
+    def told_by(self, commits: CommitRange) -> CommitInfo:
+        """The commit whose subject and author say most: of a merge with one commit in it, that one."""
+        return self.merged[0] if len(self.merged) == 1 else commits.at(self.bad)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Revert:
+    """The bad end with the culprit's change taken back.
+
+    Attributes:
+        comes_back: It has the curve from before the change; None if it could not be run.
+        reason: What the curve shows, or why it could not be run; a clause.
+    """
+
+    comes_back: bool | None
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,11 +74,13 @@ class Finding:
         good: Index of the last good commit before the change; -1 is the good end.
         bad: Index of the first commit known bad.
         steps: All finished runs, in order.
-        noise: How far two curves may lie apart and still be the same.
-        judgement: The curves at ``good`` and ``bad``, compared, with other metrics as witnesses.
+        noise: How far two curves may lie apart and still be the same; None where no curves are judged.
+        judgement: The curves at ``good`` and ``bad``, compared, with other metrics as witnesses; None likewise.
         warnings: What a reader should know before believing it, one sentence each.
         changes: Every change of the range, oldest first, where that was asked.
         probability: Of the answer, where runs are noisy; None where every verdict is sure.
+        revert: What the bad end does without the culprit; None where that wasn't asked.
+        rests_on: By what a run is bad, one sentence, where no curves are judged.
     """
 
     answer: Answer
@@ -67,11 +88,13 @@ class Finding:
     good: int
     bad: int
     steps: tuple[BisectStep, ...]
-    noise: NoiseFloor
-    judgement: Judgement
+    noise: NoiseFloor | None
+    judgement: Judgement | None
     warnings: tuple[str, ...] = ()
     probability: float | None = None
     changes: tuple[Change, ...] = ()
+    revert: Revert | None = None
+    rests_on: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,14 +106,14 @@ class Culprit:
         parent: The commit before it in the range: the last good one.
         files: What it changed against its first parent.
         merged: For a merge, the commits that it brought in, newest first.
-        is_harmless: It changed only documentation, tests or CI, which no training run reads. Doubt it.
+        harmless: What it changed, if that is only documentation, tests, CI or printing: doubt it. None otherwise.
     """
 
     commit: CommitInfo
     parent: CommitInfo
     files: tuple[FileChange, ...]
     merged: tuple[CommitInfo, ...]
-    is_harmless: bool
+    harmless: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +128,8 @@ class BisectResult:
         finding: What the runs say.
         culprit: The first bad commit, if one commit is left.
         candidates: Commits that may hold the change, oldest first; empty if there is no change.
-        repository: ``owner/name`` of Megatron-LM's remote on GitHub, or None.
+        repository: ``owner/name`` of the searched repository's remote on GitHub, or None.
+        passages: How earlier and later stages came to it, in order; empty for a bisection of one stage.
     """
 
     id: str
@@ -116,11 +140,33 @@ class BisectResult:
     culprit: Culprit | None
     candidates: tuple[CommitInfo, ...]
     repository: str | None
+    passages: tuple[Passage, ...] = ()
 
     @property
     def answer(self) -> Answer:
         """How it ended."""
         return self.finding.answer
+
+    @property
+    def terms(self) -> Terms:
+        """What both sides are called."""
+        return terms_of(self.plan.search)
+
+    @property
+    def answer_name(self) -> str:
+        """How it ended, in the words of what was looked for."""
+        return self.terms.first if self.answer is Answer.FOUND else self.answer.value
+
+    @property
+    def reverted(self) -> str | None:
+        """What the bad end does without the culprit, a clause; None where that wasn't asked."""
+        revert = self.finding.revert
+        if revert is None:
+            return None
+        if revert.comes_back is None:
+            return f"can't be told: {revert.reason}"
+        answer = "yes" if revert.comes_back else "no"
+        return f"on top of {self.commits.bad.short} {self.terms.back}: {answer} ({revert.reason})"
 
     @property
     def confidence(self) -> str:
@@ -129,34 +175,26 @@ class BisectResult:
         tested = sum(step.verdict is not CommitVerdict.SKIP for step in steps)
         skipped = len(steps) - tested
         floor = self.finding.noise
-        if floor.surely_real_rel == 0:
-            noise = "The good end repeats itself bit for bit, so any difference counts."
-        elif self.finding.probability is not None:
+        if self.finding.probability is not None:
+            why = self.finding.rests_on or "Runs don't repeat themselves bit for bit."
             return (
-                f"{tested} runs judged, {skipped} skipped. Runs don't repeat themselves bit for bit: the answer has a "
-                f"probability of {self.finding.probability:.3f}, from all runs together."
+                f"{tested} runs judged, {skipped} skipped. {why} The answer has a probability of "
+                f"{self.finding.probability:.3f}, from all runs together."
             )
+        if floor is None:
+            noise = self.finding.rests_on or ""
+        elif floor.surely_real_rel == 0:
+            noise = f"The {self.terms.old_end} repeats itself bit for bit, so any difference counts."
         else:
             noise = f"Differences up to {floor.surely_noise_rel:.1e} count as the same."
-        confirmed = " The commit and its parent gave the same curves again." if self.answer is Answer.FOUND else ""
+        same_again = "the same curves" if floor is not None else "the same"
+        confirmed = f" The commit and its parent gave {same_again} again." if self.answer is Answer.FOUND else ""
         n_folded = len(folded(steps))
         same = (
             f" {n_folded} of {len(self.commits.commits)} commits change nothing that a neighbour's run read: "
             "theirs is that run."
         )
         return f"{tested} runs judged, {skipped} skipped. {noise}{confirmed}{same if n_folded else ''}"
-
-
-_HARMLESS = re.compile(
-    r"^(docs?|tests?|\.github|\.gitlab|skills)/"
-    r"|(^|/)(CODEOWNERS|LICENSE|\.gitignore|\.gitlab-ci\.yml|\.pre-commit-config\.yaml|\.coderabbit\.yaml|codecov\.yml)$"
-    r"|\.(md|rst)$"
-)
-
-
-def harmless_files(files: Iterable[FileChange]) -> bool:
-    """Whether all of them are documentation, tests or CI; a commit without files changes nothing either."""
-    return all(_HARMLESS.search(file.path) for file in files)
 
 
 def result_of(

@@ -14,8 +14,10 @@ from typing import Protocol
 from lossbisect.bisect.cutting import Cutter
 from lossbisect.bisect.events import Event, EventKind, Runner
 from lossbisect.bisect.judging import CurveVerdict
+from lossbisect.bisect.known import verdicts_of
 from lossbisect.bisect.prune import equal_span
 from lossbisect.bisect.state import Journal
+from lossbisect.bisect.terms import terms_of
 from lossbisect.bisect.types import BisectStep, CommitRange, CommitVerdict, Role
 from lossbisect.errors import ParseError, RunCancelledError, StateError
 from lossbisect.parsers.runlog import RunLog
@@ -27,10 +29,17 @@ __all__ = ["Agenda", "Desk", "Job", "Judge"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """A commit to run, and why."""
+    """A commit to run, and why.
+
+    Attributes:
+        role: Why.
+        index: Its place in the range.
+        without: Full SHA of a commit that is taken back on top of it.
+    """
 
     role: Role
     index: int
+    without: str | None = None
 
 
 class Judge(Protocol):
@@ -70,6 +79,9 @@ class Desk:
         commits: The range.
         journal: Finished runs.
         slots: How many runs go on at once.
+        terms: What both sides are called.
+        cutter: What ends a run before its time.
+        weigh: Judges how a run ended, in place of its curves; None: a run that doesn't finish is a skip.
     """
 
     def __init__(
@@ -78,7 +90,9 @@ class Desk:
         self.commits = commits
         self.journal = journal
         self.slots = slots
+        self.terms = terms_of(journal.plan.search)
         self.cutter: Callable[[Job, Path], Cutter | None] = lambda _job, _out: None
+        self.weigh: Callable[[Job, RunRecord], CurveVerdict] | None = None
         self._runner = runner
         self._on_event = on_event
         self._running: list[_Running] = []
@@ -95,6 +109,11 @@ class Desk:
     def steps(self) -> list[BisectStep]:
         """Finished runs, in the order in which they ended."""
         return self.journal.steps
+
+    @property
+    def verdicts(self) -> dict[int, CommitVerdict]:
+        """The verdict on each commit in between, where there is one; those that the user set aside are skips."""
+        return {**dict.fromkeys(self.commits.skipped, CommitVerdict.SKIP), **verdicts_of(self.steps)}
 
     def perform(
         self,
@@ -154,14 +173,24 @@ class Desk:
             self._logs[out] = self._runner.read(step.record)
         return self._logs[out]
 
+    def read_record(self, record: RunRecord) -> RunLog:
+        """The curves of a run that is no step yet.
+
+        Raises:
+            ParseError: They can't be read.
+        """
+        return self._runner.read(record)
+
     def _start(self, job: Job) -> None:
         commit = self.commits.at(job.index)
         number = len(self.steps) + len(self._running) + 1
-        text = f"Run {number} ({job.role.value}): {commit.short} {commit.subject}"
+        text = f"Run {number} ({self.terms.role(job.role)}): {commit.short} {commit.subject}"
         self.say(EventKind.RUN_STARTED, text, commit=commit.short)
         out = self.journal.run_directory(job.role, commit.sha)
-        before = sum(step.commit == commit.sha for step in self.steps)
-        before += sum(each.job.index == job.index for each in self._running)
+        before = 0
+        if job.without is None:
+            before = sum(step.commit == commit.sha and step.role is not Role.REVERTED for step in self.steps)
+            before += sum(each.job.index == job.index for each in self._running)
         is_dropped, cutter = threading.Event(), self.cutter(job, out)
 
         def should_stop() -> bool:
@@ -177,6 +206,7 @@ class Desk:
                 lambda line: self.say(EventKind.LINE, prefix + line, commit=commit.short),
                 repeat=None if job.role is Role.CANARY else before,
                 should_stop=should_stop,
+                without=job.without,
             )
 
         if self._pool is None:
@@ -207,13 +237,15 @@ class Desk:
             record = replace(record, reason=each.cutter.reason)
         record = _checked(record, commit.sha)
         self._require_same_environment(record)
-        if record.outcome in (Outcome.FINISHED, Outcome.CUT):
-            try:
+        try:
+            if self.weigh is not None:
+                judged = self.weigh(each.job, record)
+            elif record.outcome in (Outcome.FINISHED, Outcome.CUT):
                 judged = judge(each.job, self._runner.read(record), is_cut=record.outcome is Outcome.CUT)
-            except ParseError as error:
-                judged = CurveVerdict(verdict=CommitVerdict.SKIP, reason=f"its curves can't be read: {error}")
-        else:
-            judged = CurveVerdict(verdict=CommitVerdict.SKIP, reason=f"{record.outcome.value}: {record.reason}")
+            else:
+                judged = CurveVerdict(verdict=CommitVerdict.SKIP, reason=f"{record.outcome.value}: {record.reason}")
+        except ParseError as error:
+            judged = CurveVerdict(verdict=CommitVerdict.SKIP, reason=f"its curves can't be read: {error}")
         step = BisectStep(
             role=each.job.role,
             index=each.job.index,
@@ -222,12 +254,12 @@ class Desk:
             verdict=judged.verdict,
             reason=judged.reason,
             is_bad_curve=judged.is_bad_curve,
-            span=self._span(each.job.index, record, judged.verdict),
+            span=None if each.job.without else self._span(each.job.index, record, judged.verdict),
         )
         self.journal.append(step)
         took = "from the run store" if record.stored_as is not None else f"after {record.duration_s:.0f} s"
         cut = f" ({record.reason})" if record.outcome is Outcome.CUT else ""
-        text = f"{commit.short} {step.verdict.value} {took}{cut}: {step.reason}"
+        text = f"{commit.short} {self.terms.verdict(step.verdict)} {took}{cut}: {step.reason}"
         self.say(EventKind.RUN_FINISHED, text, commit=commit.short)
         return step
 
@@ -252,14 +284,18 @@ class Desk:
 
 def _checked(record: RunRecord, commit: str) -> RunRecord:
     """The record, void unless the run itself says that it was this commit's code, unchanged."""
-    if record.outcome not in (Outcome.FINISHED, Outcome.CUT):
+    if record.outcome not in (Outcome.FINISHED, Outcome.CUT, Outcome.FAILED):
         return record
     ran = record.provenance
+    if ran is None and record.outcome is Outcome.FAILED:
+        return record  # it failed before it could say so
     if ran is None:
         return replace(record, outcome=Outcome.VOID, reason="the run didn't say which code it used")
-    if ran.mcore_commit != commit:
+    asked = record.spec.sources
+    wanted = asked.mcore_commit if asked.stands_for == commit else commit
+    if ran.mcore_commit != wanted:
         there = ran.mcore_commit or "no commit"
-        reason = f"it used megatron.core from {ran.megatron_core_file}, which is at {there}, not at {commit}"
+        reason = f"it used megatron.core from {ran.megatron_core_file}, which is at {there}, not at {wanted}"
         return replace(record, outcome=Outcome.VOID, reason=reason)
     if ran.is_clean is False:
         return replace(record, outcome=Outcome.VOID, reason="tracked files of its tree were changed")

@@ -8,13 +8,14 @@ from lossbisect.bisect.case import Case
 from lossbisect.bisect.desk import Agenda, Desk, Job
 from lossbisect.bisect.events import EventKind
 from lossbisect.bisect.judging import CurveVerdict, measured_noise, missing_iterations
+from lossbisect.bisect.options import Regress
 from lossbisect.bisect.types import BisectStep, CommitVerdict, Role
 from lossbisect.compare.types import NoiseFloor
 from lossbisect.errors import EndpointError
 from lossbisect.parsers.runlog import RunLog
 from lossbisect.train.types import Lane
 
-__all__ = ["open_case", "why_not"]
+__all__ = ["noise_of", "open_case", "why_not"]
 
 TAIL_LINES = 15
 END_ROLES = (Role.GOOD_END, Role.GOOD_AGAIN, Role.BAD_END, Role.BAD_AGAIN)
@@ -54,7 +55,7 @@ def open_case(desk: Desk) -> Case:
             refuse(known)
     desk.perform(agenda, judge, refuse)
     good, again, bad = (_log_of(desk, job) for job in wanted)
-    noise = _noise(desk, good, again)
+    noise = noise_of(desk, good, again)
     return Case(
         metric=plan.metric,
         regress=plan.search.regress,
@@ -62,6 +63,7 @@ def open_case(desk: Desk) -> Case:
         good=good,
         bad=bad,
         is_any_difference=plan.tolerance is not None or plan.search.find_all,
+        is_fix=plan.search.find_fix,
     )
 
 
@@ -71,14 +73,25 @@ def _log_of(desk: Desk, job: Job) -> RunLog:
     return desk.read(step)
 
 
-def _noise(desk: Desk, good: RunLog, again: RunLog) -> NoiseFloor:
-    """The noise floor from the two runs of the good end, or the one that was asked for, checked against them."""
+def noise_of(desk: Desk, first: RunLog, again: RunLog, *, which: str = "good") -> NoiseFloor:
+    """The noise floor from two runs of an end, or the one that was asked for, checked against them.
+
+    Args:
+        desk: Told what was found.
+        first: The end's first run.
+        again: Its second.
+        which: Which end, ``good`` or ``bad``.
+
+    Raises:
+        EndpointError: The two runs differ by more than the tolerance that was asked for, or can't be compared.
+    """
     plan = desk.journal.plan
-    measured = measured_noise(good, again, metric=plan.metric)
-    name = desk.commits.good.short
+    measured = measured_noise(first, again, metric=plan.metric)
+    word = desk.terms.old_end if which == "good" else desk.terms.new_end
+    name = (desk.commits.good if which == "good" else desk.commits.bad).short
     if measured is None:
         raise EndpointError(
-            f"The good end {name} doesn't repeat itself: one of its two runs has no {plan.metric}, or none that is "
+            f"The {word} {name} doesn't repeat itself: one of its two runs has no {plan.metric}, or none that is "
             f"finite, where the other has one: {desk.journal.directory / 'runs'}"
         )
     if plan.tolerance is not None:
@@ -87,12 +100,12 @@ def _noise(desk: Desk, good: RunLog, again: RunLog) -> NoiseFloor:
         largest = measured.surely_real_rel / 5
         if largest > asked:
             raise EndpointError(
-                f"The good end {name} doesn't repeat itself within the tolerance {asked:g}: its two runs differ by "
+                f"The {word} {name} doesn't repeat itself within the tolerance {asked:g}: its two runs differ by "
                 f"{largest:.1e}. Take a larger --tolerance, or none: then it is measured."
             )
         return _raised(floor, plan.search.min_effect)
     if not measured.surely_real_rel:
-        desk.say(EventKind.NOTE, "The good end repeats itself bit for bit: any difference counts.")
+        desk.say(EventKind.NOTE, f"The {word} repeats itself bit for bit: any difference counts.")
         return _raised(measured, plan.search.min_effect)
     spread = measured.surely_real_rel / 5
     finding = (
@@ -103,7 +116,7 @@ def _noise(desk: Desk, good: RunLog, again: RunLog) -> NoiseFloor:
     )
     desk.say(
         EventKind.NOTE,
-        f"The good end doesn't repeat itself bit for bit: its two runs differ by up to {spread:.1e}.{finding} "
+        f"The {word} doesn't repeat itself bit for bit: its two runs differ by up to {spread:.1e}.{finding} "
         "The search goes on by probability, with repeated runs.",
     )
     return measured
@@ -119,15 +132,18 @@ def _raised(floor: NoiseFloor, least: float | None) -> NoiseFloor:
 
 def why_not(desk: Desk, step: BisectStep) -> str:
     """Why an end can't be used, with the last lines of its log."""
-    which = "bad" if step.role in (Role.BAD_END, Role.BAD_AGAIN) else "good"
+    is_new = step.role in (Role.BAD_END, Role.BAD_AGAIN)
+    which = desk.terms.new_end if is_new else desk.terms.old_end
     advice = (
-        "A crash is no change of the loss and is not bisected here. Choose a bad end that runs."
-        if which == "bad"
-        else "Choose a good end and a recipe that run on this machine."
+        "That is no failure of the commit's own, which is what --regress crash hunts. Choose another end."
+        if desk.journal.plan.search.regress is Regress.CRASH
+        else "A crash is no change of the loss: hunt it by itself with --regress crash, or choose a bad end that runs."
+        if is_new
+        else f"Choose a {which} and a recipe that run on this machine."
     )
     tail = _tail(step.record.console)
     return (
-        f"The {which} end {desk.commits.at(step.index).short} can't be judged: {step.reason}. {advice} "
+        f"The {which} {desk.commits.at(step.index).short} can't be judged: {step.reason}. {advice} "
         f"Its log: {step.record.console}" + (f"\n{tail}" if tail else "")
     )
 

@@ -23,6 +23,7 @@ class Runner(Protocol):
         *,
         repeat: int | None = 0,
         should_stop: Callable[[], bool] | None = None,
+        without: str | None = None,
     ) -> RunRecord:
         """Run a commit in the fresh folder ``out``; a failed training run is a record, not an exception.
 
@@ -34,6 +35,8 @@ class Runner(Protocol):
                 the question is how the machine is now, so nothing kept from earlier will do.
             should_stop: Asked now and then while the run goes on. Once it says yes the run is ended, and its record
                 says that it was cut.
+            without: Full SHA of an earlier commit whose change is taken back first. Where that doesn't go cleanly the
+                record is void.
         """
         ...
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from lossbisect.bisect.codebase import open_codebase
 from lossbisect.bisect.judging import CurveVerdict, curve, judge_curves
 from lossbisect.bisect.sources import checked_out
+from lossbisect.bisect.training import Training
 from lossbisect.bisect.types import CommitVerdict
 from lossbisect.compare.noise import default_noise, tolerance_noise
 from lossbisect.errors import AlignmentError, ParseError
 from lossbisect.parsers.runlog import RunLog
 from lossbisect.train import read_run, run_recipe
-from lossbisect.train.defaults import DEFAULT_TIMEOUT_S, run_spec
-from lossbisect.train.types import Lane, Outcome, RunRecord, RunSpec, TrainerName
+from lossbisect.train.types import Outcome, RunRecord, RunSpec
 
 __all__ = ["judge_checkout", "read_baseline"]
 
@@ -21,14 +21,8 @@ def judge_checkout(
     baseline: RunLog,
     repo: Path,
     out: Path,
+    training: Training,
     *,
-    recipe: str | None = None,
-    trainer: TrainerName | None = None,
-    lane: Lane = Lane.CPU,
-    python: Path | None = None,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-    metric: str = "lm_loss",
-    tolerance: float | None = 0.0,
     run: Callable[[RunSpec, Path], RunRecord] = run_recipe,
     read: Callable[[RunRecord], RunLog] = read_run,
 ) -> CurveVerdict:
@@ -40,13 +34,7 @@ def judge_checkout(
         baseline: The good curve.
         repo: A Megatron Bridge checkout (its submodule's commit is judged) or a Megatron-LM one.
         out: The run's own folder, new or empty.
-        recipe: What to train; None: the built-in recipe of the lane.
-        trainer: What trains it; None: that of the checkout.
-        lane: Where.
-        python: Interpreter with the trainer's requirements; None: this one.
-        timeout_s: Wall time after which the run is killed, seconds.
-        metric: Column that is judged.
-        tolerance: Relative difference up to which two curves are the same; None: what the number format explains.
+        training: What is trained, and by what it is judged; no tolerance is what the number format explains.
         run: What trains.
         read: What reads a finished run.
 
@@ -54,20 +42,22 @@ def judge_checkout(
         AlignmentError: The baseline has no such metric.
         GitError: The checkout isn't one, or has changed tracked files: then no commit can be judged.
     """
-    if not curve(baseline, metric):
-        raise AlignmentError(f"{baseline.path}: the baseline has no {metric}, so nothing can be judged against it.")
+    if not curve(baseline, training.metric):
+        raise AlignmentError(
+            f"{baseline.path}: the baseline has no {training.metric}, so nothing can be judged against it."
+        )
     with open_codebase(repo) as code:
         sources = checked_out(code)
-    spec = run_spec(sources, trainer=trainer, recipe=recipe, lane=lane, python=python, timeout_s=timeout_s)
-    record = run(spec, out)
+    record = run(training.run_of(sources), out)
     if record.outcome is not Outcome.FINISHED:
         return CurveVerdict(verdict=CommitVerdict.SKIP, reason=f"{record.outcome.value}: {record.reason}")
     try:
         candidate = read(record)
     except ParseError as error:
         return CurveVerdict(verdict=CommitVerdict.SKIP, reason=f"its curves can't be read: {error}")
-    noise = default_noise(baseline, candidate) if tolerance is None else tolerance_noise(tolerance)
-    return judge_curves(baseline, candidate, metric=metric, noise=noise)
+    known = training.tolerance
+    noise = default_noise(baseline, candidate) if known is None else tolerance_noise(known)
+    return judge_curves(baseline, candidate, metric=training.metric, noise=noise)
 
 
 def read_baseline(path: Path) -> RunLog:

@@ -9,7 +9,7 @@ from lossbisect.compare.types import Difference, NoiseFloor
 from lossbisect.compare.wording import metric_name, relative_text
 from lossbisect.parsers.runlog import RunLog
 
-__all__ = ["CurveVerdict", "curve", "judge_curves", "measured_noise", "missing_iterations"]
+__all__ = ["CurveVerdict", "curve", "judge_curves", "measured_noise", "missing_iterations", "turned"]
 
 NOISE_FACTOR = 2.0
 """Two repeats show one difference; the next repeat exceeds it every second time, twice as much rarely."""
@@ -30,6 +30,12 @@ class CurveVerdict:
     verdict: CommitVerdict
     reason: str
     is_bad_curve: bool | None = None
+
+
+def turned(verdict: CommitVerdict) -> CommitVerdict:
+    """The verdict where the older end is the broken one."""
+    sides = {CommitVerdict.GOOD: CommitVerdict.BAD, CommitVerdict.BAD: CommitVerdict.GOOD}
+    return sides.get(verdict, verdict)
 
 
 def judge_curves(baseline: RunLog, candidate: RunLog, *, metric: str, noise: NoiseFloor) -> CurveVerdict:

@@ -8,6 +8,8 @@ from lossbisect.train.types import Outcome
 __all__ = ["failed_in_a_row", "folded", "reverts_of", "run_of", "unconfirmed_skips", "verdicts_of", "wavering"]
 
 _SEARCHED = (Role.SEARCH, Role.PROBE)
+_APART = (Role.REVERTED, Role.WARM_UP)
+"""Runs that don't show their commit: of other code, or of a cold machine."""
 _WITH_CURVES = (Outcome.FINISHED, Outcome.CUT)
 
 
@@ -39,7 +41,7 @@ def run_of(steps: Sequence[BisectStep], index: int) -> BisectStep | None:
 
     If it hasn't run, that is a run which is its run too.
     """
-    usable = [step for step in steps if step.verdict is not CommitVerdict.SKIP]
+    usable = [step for step in steps if step.verdict is not CommitVerdict.SKIP and step.role not in _APART]
     own = [step for step in usable if step.index == index]
     own = own or [step for step in usable if step.span is not None and step.span[0] <= index <= step.span[1]]
     return min(
@@ -50,7 +52,11 @@ def run_of(steps: Sequence[BisectStep], index: int) -> BisectStep | None:
 def unconfirmed_skips(steps: Sequence[BisectStep]) -> list[int]:
     """Commits that failed once with a reason that no commit has failed with twice: they are tried once more."""
     failed = [
-        step for step in steps if step.role in _SEARCHED and step.record.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+        step
+        for step in steps
+        if step.role in _SEARCHED
+        and step.verdict is CommitVerdict.SKIP
+        and step.record.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
     ]
     tries: dict[tuple[int, str], int] = {}
     for step in failed:
@@ -72,7 +78,7 @@ def failed_in_a_row(steps: Sequence[BisectStep]) -> list[BisectStep]:
     """The latest search runs that didn't finish, back to the last run that did."""
     failed: list[BisectStep] = []
     for step in reversed(steps):
-        if step.record.outcome in _WITH_CURVES:
+        if step.record.outcome in _WITH_CURVES or step.verdict is not CommitVerdict.SKIP:
             break
         if step.role in _SEARCHED:
             failed.append(step)

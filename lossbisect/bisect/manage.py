@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lossbisect.bisect.state import Journal, find_bisect, is_held, load_journal, plan_to_json, step_to_json
+from lossbisect.bisect.terms import terms_of
 from lossbisect.bisect.types import BisectPlan, BisectStep
 from lossbisect.errors import StateError
 
@@ -78,10 +79,12 @@ def abort(root: Path, bisect_id: str) -> Path:
 
 def log_text(state: BisectState) -> str:
     """The bisect as text: for people after ``#``, for `replay` the other lines. A deleted line is a run taken back."""
+    terms = terms_of(state.plan.search)
     lines = [f"# lossbisect bisect {state.id}: {state.plan.good[:10]}..{state.plan.bad[:10]} of {state.plan.repo}"]
     lines.append(json.dumps({"kind": "plan", "plan": plan_to_json(state.plan)}))
     for number, step in enumerate(state.steps, start=1):
-        lines.append(f"# run {number}, {step.role.value}: {step.commit[:10]} {step.verdict.value}: {step.reason}")
+        what = f"{terms.role(step.role)}: {step.commit[:10]} {terms.verdict(step.verdict)}: {step.reason}"
+        lines.append(f"# run {number}, {what}")
         lines.append(json.dumps({"kind": "step", **step_to_json(step)}))
     return "\n".join(line.replace("\n", " ") for line in lines) + "\n"
 

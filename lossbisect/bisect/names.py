@@ -7,7 +7,8 @@ A name is tried in this order, so that whatever git knows by a name keeps it:
 3. a pull request: ``#4057`` is the commit whose subject ends with it, or with GitLab's ``!4057``;
 4. a day, or a day and a time: ``2026-03-01`` is the newest commit of that day or before it.
 
-``bridge:NAME`` is the commit of Megatron-LM that Bridge pins at its own commit NAME, named in the same ways.
+``bridge:NAME`` is the commit of Megatron-LM that Bridge pins at its own commit NAME, named in the same ways. Where
+Bridge itself is searched, names are those of its own commits.
 """
 
 import re
@@ -18,12 +19,13 @@ from typing import TYPE_CHECKING
 
 from lossbisect.bisect.codebase import SUBMODULE, CodeBase
 from lossbisect.bisect.repository import ask, is_shallow, quoted, unshallow, where
+from lossbisect.bisect.scope import Scope, Searched
 from lossbisect.errors import GitError
 
 if TYPE_CHECKING:
     from git import Repo
 
-__all__ = ["Bump", "Ends", "latest_bump", "named_ends", "resolve"]
+__all__ = ["Bump", "Ends", "latest_bump", "named_ends", "pin_of", "resolve", "searched_repo"]
 
 _PIN = "bridge:"
 _RELEASE = re.compile(r"v?\d+\.\d+(\.\d+)?([.-]?(rc|a|b|dev)\.?\d+)?")
@@ -52,32 +54,44 @@ class Ends:
     """Both ends of a range, by names that `resolve` takes.
 
     Attributes:
-        good: The good end.
+        good: The good end; None: it has to be looked for.
         bad: The bad end.
         notes: What was taken for an end that wasn't named, one sentence.
     """
 
-    good: str
+    good: str | None
     bad: str
     notes: tuple[str, ...] = ()
 
 
-def named_ends(code: CodeBase, good: str | None, bad: str | None) -> Ends:
+def named_ends(code: CodeBase, good: str | None, bad: str | None, scope: Scope | None = None) -> Ends:
     """The ends, where one that wasn't named is taken from the checkout.
 
-    With no bad end that is the commit of Megatron-LM that is checked out; with no end at all, the pins of Bridge before
-    and after its latest bump.
+    A bad end that wasn't named is the commit that is checked out; with no end at all they are the pins of Bridge before
+    and after its latest bump. A good end that wasn't named while the bad one or the oldest commit was, or Bridge is
+    searched, has to be looked for.
+
+    Args:
+        code: The checkout.
+        good: The good end.
+        bad: The bad end.
+        scope: Which commits are candidates; None: all of Megatron-LM's.
 
     Raises:
         GitError: They can't be taken from there.
     """
-    if good is not None and bad is not None:
-        return Ends(good=good, bad=bad)
-    if good is not None:
-        note = f"No bad end was named: it is the commit that is checked out, {code.mcore_head[:10]}."
-        return Ends(good=good, bad=code.mcore_head, notes=(note,))
+    scope = scope or Scope()
+    if good is not None and scope.oldest is not None:
+        raise GitError(f"Both a good end, {good}, and --oldest {scope.oldest} are named: leave one of them out.")
+    head = code.mcore_head if scope.searched is Searched.MCORE else code.bridge_commit
+    if head is None:
+        raise GitError(f"{code.root}: a Megatron-LM checkout has no commits of Bridge to search. Leave --search out.")
     if bad is not None:
-        raise GitError(f"Only the bad end is named, {bad}: name a commit before it that had the right loss, --good.")
+        return Ends(good=good, bad=bad)
+    if good is not None or scope.oldest is not None or scope.searched is Searched.BRIDGE:
+        return Ends(
+            good=good, bad=head, notes=(f"No bad end was named: it is the commit that is checked out, {head[:10]}.",)
+        )
     bump = latest_bump(code)
     note = (
         f"No ends were named: they are the pins of Megatron-LM before and after Bridge's latest bump, "
@@ -86,18 +100,33 @@ def named_ends(code: CodeBase, good: str | None, bad: str | None) -> Ends:
     return Ends(good=bump.before, bad=bump.after, notes=(note,))
 
 
-def resolve(code: CodeBase, name: str) -> str:
-    """The full SHA of a commit of Megatron-LM.
+def searched_repo(code: CodeBase, searched: Searched) -> "Repo":
+    """The repository whose commits are searched.
+
+    Raises:
+        GitError: It is Bridge's, and this is a Megatron-LM checkout.
+    """
+    if searched is Searched.MCORE:
+        return code.mcore
+    if code.bridge is None:
+        raise GitError(f"{code.root}: a Megatron-LM checkout has no commits of Bridge to search. Leave --search out.")
+    return code.bridge
+
+
+def resolve(code: CodeBase, name: str, searched: Searched = Searched.MCORE) -> str:
+    """The full SHA of a commit of the searched repository.
 
     Raises:
         GitError: There is no such commit in this clone.
     """
+    if searched is Searched.BRIDGE:
+        return _resolve(searched_repo(code, searched), name.removeprefix(_PIN))
     if not name.startswith(_PIN):
         return _resolve(code.mcore, name)
     if code.bridge is None:
         raise GitError(f"{name}: only a Megatron Bridge checkout has such pins, and {code.root} is Megatron-LM.")
     revision = _resolve(code.bridge, name.removeprefix(_PIN))
-    pin = _pin(code.bridge, revision)
+    pin = pin_of(code.bridge, revision)
     if pin is None:
         raise GitError(f"{name}: Bridge has no submodule {SUBMODULE} at {revision[:10]}. Name a commit of Megatron-LM.")
     return _resolve(code.mcore, pin)
@@ -116,7 +145,7 @@ def latest_bump(code: CodeBase) -> Bump:
         )
     line = ask(code.bridge, "log", "--first-parent", "--format=%H %P", code.bridge_commit, "--", SUBMODULE)
     for bump, *parents in map(str.split, line.splitlines()):
-        before, after = (_pin(code.bridge, parents[0]) if parents else None), _pin(code.bridge, bump)
+        before, after = (pin_of(code.bridge, parents[0]) if parents else None), pin_of(code.bridge, bump)
         if before and after and before != after:
             ends = (_resolve(code.mcore, before), _resolve(code.mcore, after))
             return Bump(bridge_commit=bump, before=ends[0], after=ends[1])
@@ -126,7 +155,8 @@ def latest_bump(code: CodeBase) -> Bump:
     )
 
 
-def _pin(bridge: "Repo", revision: str) -> str | None:
+def pin_of(bridge: "Repo", revision: str) -> str | None:
+    """Full SHA of the Megatron-LM that a commit of Bridge pins; None if it pins none."""
     words = ask(bridge, "ls-tree", "--full-tree", revision, "--", SUBMODULE).split()
     return words[2] if words[1:2] == ["commit"] else None
 

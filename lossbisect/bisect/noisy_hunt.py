@@ -1,6 +1,6 @@
 """The search where runs don't repeat themselves: commits are run again and again until one is likely enough."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lossbisect.bisect.case import Case
 from lossbisect.bisect.culprit import Answer, Finding
@@ -8,7 +8,7 @@ from lossbisect.bisect.desk import Agenda, Desk, Job
 from lossbisect.bisect.ends import why_not
 from lossbisect.bisect.events import EventKind
 from lossbisect.bisect.exact import finding_of
-from lossbisect.bisect.judging import CurveVerdict, curve, missing_iterations
+from lossbisect.bisect.judging import CurveVerdict
 from lossbisect.bisect.noisy import Outlook, look_ahead
 from lossbisect.bisect.posterior import Evidence, Reading
 from lossbisect.bisect.scale import Score, scores
@@ -38,8 +38,8 @@ class NoisyHunt:
         desk.perform(self._second_bad_run, self._judge, self._refuse)
         if not self._case.is_finite(self._case.bad):
             raise EndpointError(
-                f"The bad end {desk.commits.bad.short} goes NaN and the good end doesn't repeat itself bit for bit: "
-                "there is no size to measure. Hunt the NaN itself: --regress nan."
+                f"The {desk.terms.new_end} {desk.commits.bad.short} goes NaN and the {desk.terms.old_end} doesn't "
+                "repeat itself bit for bit: there is no size to measure. Hunt the NaN itself: --regress nan."
             )
         desk.perform(self._agenda, self._judge, self._tell)
         outlook = self._outlook([], 0)
@@ -56,10 +56,14 @@ class NoisyHunt:
         apart = "" if separation is None else f", {min(separation, 999):.1f} noise widths from the commits before it"
         if len(held) == 1:
             name = desk.commits.at(held[0]).short
-            reason = f"{name} is the first bad commit with a probability of {outlook.probability:.3f}{apart}."
+            reason = f"{name} is the {desk.terms.first} with a probability of {outlook.probability:.3f}{apart}."
             return self._finding(Answer.FOUND, reason, held[0] - 1, held[0], outlook)
         reason = f"One of {len(held)} commits, with a probability of {outlook.probability:.3f}, after {runs} runs."
         return self._finding(Answer.SEVERAL, reason, held[0] - 1, held[-1], outlook)
+
+    def judge_without(self, _finding: Finding) -> Callable[[RunLog], CurveVerdict]:
+        """How the bad end without the culprit is judged: by its place on the way between the ends."""
+        return lambda log: self._judge(Job(role=Role.REVERTED, index=self._count), log, is_cut=False)
 
     def _second_bad_run(self, going: Sequence[Job], _free: int) -> Agenda:
         job = Job(role=Role.BAD_AGAIN, index=self._count - 1)
@@ -84,7 +88,8 @@ class NoisyHunt:
             confidence=self._options.confidence,
             free=free,
             running=running,
-            skipped={step.index for step in self._desk.steps if step not in self._usable()}
+            skipped=self._desk.commits.skipped
+            | {step.index for step in self._desk.steps if step not in self._usable()}
             | {step.index for step, score in found if score.is_other},
         )
 
@@ -93,20 +98,22 @@ class NoisyHunt:
         sides: dict[int, list[BisectStep]] = {0: [], 1: [], 2: []}
         for step in self._usable():
             sides[{-1: 0, self._count - 1: 1}.get(step.index, 2)].append(step)
-        curves = [[curve(self._desk.read(step), self._case.metric) for step in side] for side in sides.values()]
+        curves = [[self._case.values(self._desk.read(step)) for step in side] for side in sides.values()]
         return list(zip([*sides[0], *sides[1], *sides[2]], scores(*curves), strict=True))
 
     def _usable(self) -> list[BisectStep]:
         return [
             step
             for step in self._desk.steps
-            if step.record.outcome is Outcome.FINISHED and step.verdict is not CommitVerdict.SKIP
+            if step.record.outcome is Outcome.FINISHED
+            and step.verdict is not CommitVerdict.SKIP
+            and step.role not in (Role.REVERTED, Role.WARM_UP)
         ]
 
     def _judge(self, job: Job, log: RunLog, *, is_cut: bool) -> CurveVerdict:
         """A first word on a run; what counts in the end is its score among all others."""
         assert not is_cut, "noisy runs run whole"
-        if gap := missing_iterations(self._case.good, log, metric=self._case.metric):
+        if gap := self._case.lack(log):
             return CurveVerdict(verdict=CommitVerdict.SKIP, reason=gap)
         if not self._case.is_finite(log):
             return CurveVerdict(verdict=CommitVerdict.SKIP, reason="it goes NaN, which has no size: use --regress nan")
@@ -114,17 +121,19 @@ class NoisyHunt:
         if job.index == -1 or len(bads) < 2:
             verdict = CommitVerdict.GOOD if job.index == -1 else CommitVerdict.BAD
             return CurveVerdict(verdict=verdict, reason="one more run of the end")
-        score = scores(goods, bads, [curve(log, self._case.metric)])[-1]
+        score = scores(goods, bads, [self._case.values(log)])[-1]
         if score.is_other:
             return CurveVerdict(
                 verdict=CommitVerdict.OTHER, reason="matches neither end: far beside the way between them"
             )
         verdict = CommitVerdict.BAD if score.value > _HALF else CommitVerdict.GOOD
-        return CurveVerdict(verdict=verdict, reason=f"{score.value:.2f} of the way from the good end to the bad end")
+        terms = self._desk.terms
+        reason = f"{score.value:.2f} of the way from the {terms.old_end} to the {terms.new_end}"
+        return CurveVerdict(verdict=verdict, reason=reason)
 
     def _ends(self) -> tuple[list[dict[int, float]], list[dict[int, float]]]:
         logs = {
-            index: [dict(curve(self._desk.read(s), self._case.metric)) for s in self._usable() if s.index == index]
+            index: [dict(self._case.values(self._desk.read(s))) for s in self._usable() if s.index == index]
             for index in (-1, self._count - 1)
         }
         return logs[-1], logs[self._count - 1]

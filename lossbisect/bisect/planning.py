@@ -8,16 +8,19 @@ from dataclasses import dataclass, replace
 from math import ceil, log2
 from pathlib import Path
 
-from lossbisect.bisect.codebase import open_codebase
+from lossbisect.bisect.codebase import CodeBase, open_codebase
 from lossbisect.bisect.commits import commit_range
-from lossbisect.bisect.names import named_ends
+from lossbisect.bisect.options import SearchOptions
+from lossbisect.bisect.outset import Outset, outset_of
+from lossbisect.bisect.scope import Scope, StageKind
 from lossbisect.bisect.sources import checked_out
 from lossbisect.bisect.state import work_root
+from lossbisect.bisect.training import Training
+from lossbisect.bisect.vanished import within_reach
 from lossbisect.compare.wording import counted
 from lossbisect.errors import LossbisectError, TrainerError
 from lossbisect.train import cache_directory
 from lossbisect.train.cost import RunsCost, cost_text, gpus_of
-from lossbisect.train.defaults import run_spec
 from lossbisect.train.executors import ExecutorName, ExecutorOptions
 from lossbisect.train.recipes import load_recipe
 from lossbisect.train.trainers import launch
@@ -27,8 +30,8 @@ __all__ = ["RunsPlan", "bisect_runs", "command_text", "cost_of", "earlier_durati
 
 ENDS = 3
 """The good end twice, the bad end once."""
-REPEATS = 2
-"""The culprit and its parent once more."""
+REPEATS = 3
+"""The culprit and its parent once more, and the bad end without the culprit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,26 +55,22 @@ def plan_bisect(
     bad: str | None,
     *,
     executor: ExecutorOptions,
-    recipe: str | None = None,
-    trainer: TrainerName | None = None,
-    lane: Lane = Lane.CPU,
-    python: Path | None = None,
-    timeout_s: float | None = None,
+    training: Training | None = None,
+    scope: Scope | None = None,
+    search: SearchOptions | None = None,
     work_dir: Path | None = None,
     allow_dirty: bool = False,
 ) -> RunsPlan:
-    """What a bisect of the range will run; nothing is run or written.
+    """What a bisect of the range will run; nothing is run, and nothing written but commits that had to be fetched.
 
     Args:
         repo: As for `lossbisect.bisect.bisect_range`, like all that follows.
         good: The good end.
         bad: The bad end.
         executor: Where runs take place.
-        recipe: What to train.
-        trainer: What trains it.
-        lane: Where.
-        python: Interpreter.
-        timeout_s: Wall time that a run may take, seconds.
+        training: What is trained.
+        scope: Which commits are candidates.
+        search: What is looked for.
         work_dir: Whose earlier runs say how long one takes.
         allow_dirty: Go on although tracked files are changed.
 
@@ -79,15 +78,25 @@ def plan_bisect(
         GitError: The checkout or the range isn't what was said.
         RecipeError: There is no such recipe.
     """
-    with open_codebase(repo, allow_dirty=allow_dirty) as code:
-        ends = named_ends(code, good, bad)
-        commits = commit_range(code, ends.good, ends.bad).commits
-        spec = run_spec(
-            checked_out(code), trainer=trainer, recipe=recipe, lane=lane, python=python, timeout_s=timeout_s,
-            executor=executor,
-        )  # fmt: skip
-        cost = cost_of(spec, bisect_runs(len(commits)), executor, work_root(work_dir))
-        return RunsPlan(cost=cost, commands=(command_text(spec, executor),), commits=len(commits))
+    scope, training, root = scope or Scope(), training or Training(), work_root(work_dir)
+    with (
+        open_codebase(repo, allow_dirty=allow_dirty) as checkout,
+        within_reach(checkout, (good, bad, scope.oldest), root, scope.searched) as reach,
+    ):
+        code, scope = reach.code, replace(scope, oldest=reach.known(scope.oldest))
+        outset = outset_of(code, reach.known(good), reach.known(bad), scope, search or SearchOptions())
+        count = _candidates(code, outset, scope)
+        spec = training.run_of(checked_out(code), executor)
+        cost = cost_of(spec, bisect_runs(count), executor, root)
+        return RunsPlan(cost=cost, commands=(command_text(spec, executor),), commits=count)
+
+
+def _candidates(code: CodeBase, outset: Outset, scope: Scope) -> int:
+    """How many commits are searched, at most: of two sides of a merge base the longer one."""
+    if outset.stage.kind is not StageKind.SIDES:
+        return len(commit_range(code, outset.good, outset.bad, scope).commits)
+    sides = [(base, end) for base in outset.stage.points for end in (outset.good, outset.bad) if base != end]
+    return max(len(commit_range(code, base, end, scope).commits) for base, end in sides)
 
 
 def command_text(spec: RunSpec, executor: ExecutorOptions) -> str:
@@ -149,7 +158,7 @@ def cost_of(spec: RunSpec, runs: int, executor: ExecutorOptions, root: Path) -> 
     ranks = load_recipe(spec.recipe).ranks
     return RunsCost(
         runs=runs,
-        jobs=min(executor.jobs, runs),
+        jobs=min(executor.at_usual_jobs(spec.lane, ranks).slots, runs),
         gpus=gpus_of(spec.lane, ranks),
         where=executor.name,
         timeout_s=spec.timeout_s,

@@ -1,16 +1,20 @@
 """A bisection looked at from outside: its answer, or how far it is. Runs nothing and writes nothing."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from lossbisect.bisect.chain import Chain
 from lossbisect.bisect.codebase import open_codebase
-from lossbisect.bisect.commits import commit_range, github_name
-from lossbisect.bisect.culprit import BisectResult, result_of
-from lossbisect.bisect.driver import drive
-from lossbisect.bisect.session import culprit_of
+from lossbisect.bisect.commits import github_name
+from lossbisect.bisect.culprit import BisectResult
+from lossbisect.bisect.events import Runner
+from lossbisect.bisect.names import searched_repo
+from lossbisect.bisect.outset import stage_range
 from lossbisect.bisect.state import Journal, find_bisect, work_root
 from lossbisect.bisect.types import BisectPlan, BisectStep, CommitRange
+from lossbisect.bisect.vanished import commits_of
 from lossbisect.errors import EndpointError, LossbisectError
 from lossbisect.parsers.runlog import RunLog
 from lossbisect.train.types import RunRecord
@@ -56,9 +60,10 @@ class _Onlooker:
         *,
         repeat: int | None = 0,
         should_stop: Callable[[], bool] | None = None,
+        without: str | None = None,
     ) -> RunRecord:
         """Refuse."""
-        del out, on_line, repeat, should_stop
+        del out, on_line, repeat, should_stop, without
         raise _NotRunYetError(commit)
 
     def read(self, record: RunRecord) -> RunLog:
@@ -66,6 +71,35 @@ class _Onlooker:
         from lossbisect.train import read_run
 
         return read_run(record)
+
+
+class _Past:
+    """The stages of a bisection that were begun.
+
+    Attributes:
+        latest: The journal of the last one of them.
+    """
+
+    jobs = 1
+
+    def __init__(self, first: Journal) -> None:
+        self.latest = first
+        self._first = first
+
+    def journal(self, number: int, plan: BisectPlan) -> AbstractContextManager[Journal]:
+        """As `Workplace.journal`, of those that there are."""
+        del plan
+        if number > 1:
+            name = f"{self._first.id}.{number}"
+            if not self._first.directory.with_name(name).exists():
+                raise _NotRunYetError(name)
+            self.latest = Journal.look(self._first.directory.parents[1], name)
+        return nullcontext(self.latest)
+
+    def runner(self, plan: BisectPlan, journal: Journal) -> AbstractContextManager[Runner]:
+        """As `Workplace.runner`."""
+        del plan, journal
+        return nullcontext(_Onlooker())
 
 
 def recall_bisect(
@@ -87,32 +121,23 @@ def recall_bisect(
     if repo is not None:
         with open_codebase(repo, allow_dirty=True) as code:
             repo_root = code.root
-    journal = Journal.look(root, find_bisect(root, bisect_id, repo_root))
-    with open_codebase(journal.plan.repo, allow_dirty=True) as code:
-        commits = commit_range(code, journal.plan.good, journal.plan.bad)
+    first = Journal.look(root, find_bisect(root, bisect_id, repo_root).partition(".")[0])
+    with open_codebase(first.plan.repo, allow_dirty=True) as checkout, commits_of(checkout, first.plan, root) as code:
+        past = _Past(first)
         trouble = None
         try:
-            finding = drive(commits, journal, _Onlooker(), on_event=lambda _: None)
+            return Chain(code, past, lambda _: None).answer(first.plan)
         except _NotRunYetError:
             pass
         except EndpointError as error:
             trouble = str(error)
-        else:
-            return result_of(
-                finding,
-                bisect_id=journal.id,
-                directory=journal.directory,
-                plan=journal.plan,
-                commits=commits,
-                culprit=culprit_of(code, commits, finding),
-                repository=github_name(code.mcore),
-            )
+        latest = past.latest
         return Unfinished(
-            id=journal.id,
-            directory=journal.directory,
-            plan=journal.plan,
-            commits=commits,
-            steps=tuple(journal.steps),
-            repository=github_name(code.mcore),
+            id=first.id,
+            directory=latest.directory,
+            plan=latest.plan,
+            commits=stage_range(code, latest.plan),
+            steps=tuple(latest.steps),
+            repository=github_name(searched_repo(code, latest.plan.scope.searched)),
             trouble=trouble,
         )

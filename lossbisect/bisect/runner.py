@@ -1,11 +1,16 @@
 """Runs commits: trees of our own for each run, and then an executor."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from lossbisect.bisect.by_hand import patches_for
 from lossbisect.bisect.codebase import CodeBase
+from lossbisect.bisect.pairs import pair_of
+from lossbisect.bisect.repository import ask
 from lossbisect.bisect.trees import TreePool
 from lossbisect.bisect.types import BisectPlan
+from lossbisect.bisect.workshop import Change, Workshop
 from lossbisect.errors import GitError
 from lossbisect.parsers.runlog import RunLog
 from lossbisect.train import read_run
@@ -31,7 +36,11 @@ class CommitRunner:
             executor: What runs them, closed with the runner; None: the one that the plan names.
         """
         self._plan = plan
-        self._trees = TreePool(code, trees, bridge_commit=plan.bridge_commit)
+        self._mcore = code.mcore
+        self._workshop = Workshop(code.mcore, trees / "made")
+        # The trees take their files from the workshop: it has the user's commits, and those that are made of them.
+        self._code = replace(code, mcore=self._workshop.repo)
+        self._trees = TreePool(self._code, trees, bridge_commit=plan.bridge_commit, searched=plan.scope.searched)
         self._executor = executor or open_executor(plan.executor)
 
     @property
@@ -47,32 +56,34 @@ class CommitRunner:
         *,
         repeat: int | None = 0,  # noqa: ARG002  # every run is a run
         should_stop: Callable[[], bool] | None = None,
+        without: str | None = None,
     ) -> RunRecord:
-        """Check the commit out and train; a commit that can't be checked out is a void run.
+        """Check the commit out, with its patches, and train; one that can't be checked out is a void run.
 
         Raises:
             RunCancelledError: `cancel` was called.
         """
         with self._trees.lend() as pair:
             try:
-                sources = pair.checkout(commit)
+                made = self._made(commit, without)
             except GitError as error:
-                out.mkdir(parents=True)
-                return RunRecord(
-                    spec=self._spec(pair.sources(commit)),
-                    out=out,
-                    argv=(),
-                    outcome=Outcome.VOID,
-                    reason=f"it can't be checked out: {error}",
-                    exit_code=None,
-                    duration_s=0.0,
-                    provenance=None,
-                )
+                return self._void(commit, out, str(error))
+            try:
+                sources = _standing_for(pair.checkout(made), commit)
+            except GitError as error:
+                return self._void(commit, out, f"it can't be checked out: {error}")
             return self._executor.run(self._spec(sources), out, on_line=on_line, should_stop=should_stop)
 
-    def spec_of(self, commit: str) -> RunSpec:
-        """What a run of the commit is asked to do, trees aside."""
-        return self._spec(Sources(mcore_commit=commit, bridge_commit=self._plan.bridge_commit, is_ours=True))
+    def spec_of(self, commit: str, without: str | None = None) -> RunSpec:
+        """What a run of the commit is asked to do, trees aside; without sources for one that can't be made."""
+        try:
+            made = self._made(commit, without)
+            mcore, bridge = pair_of(
+                self._code, made, bridge_commit=self._plan.bridge_commit, searched=self._plan.scope.searched
+            )
+        except GitError:
+            return self._spec(Sources())
+        return self._spec(_standing_for(Sources(mcore_commit=mcore, bridge_commit=bridge, is_ours=True), commit))
 
     def read(self, record: RunRecord) -> RunLog:
         """The run's curves, as it recorded them."""
@@ -86,6 +97,37 @@ class CommitRunner:
         """End what still runs and delete the trees; runs and journal stay."""
         self._executor.close()
         self._trees.close()
+        self._workshop.close()
+
+    def _made(self, commit: str, without: str | None) -> str:
+        """The commit that is checked out for one of the range, with what another one changed taken back."""
+        bridge, plus, mcore = commit.rpartition("+")
+        return f"{bridge}{plus}{self._on_top(mcore, without)}"
+
+    def _on_top(self, commit: str, without: str | None) -> str:
+        patches = patches_for(self._mcore, commit, self._plan.search.fixups)
+        made = self._workshop.on_top(commit, patches)
+        if without is None:
+            return made
+        parent = ask(self._mcore, "rev-parse", f"{without}^1")
+        revert = Change(name=f"the revert of {without[:10]}", before=without, after=parent)
+        reverted = self._workshop.on_top(commit, (*patches, revert))
+        if reverted == made:
+            raise GitError(f"{without[:10]} changes no file that a run reads, so there is nothing to take back")
+        return reverted
+
+    def _void(self, commit: str, out: Path, reason: str) -> RunRecord:
+        out.mkdir(parents=True)
+        return RunRecord(
+            spec=self.spec_of(commit),
+            out=out,
+            argv=(),
+            outcome=Outcome.VOID,
+            reason=reason,
+            exit_code=None,
+            duration_s=0.0,
+            provenance=None,
+        )
 
     def _spec(self, sources: Sources) -> RunSpec:
         plan = self._plan
@@ -98,3 +140,7 @@ class CommitRunner:
             timeout_s=plan.timeout_s,
             executor=plan.executor.identity,
         )
+
+
+def _standing_for(sources: Sources, commit: str) -> Sources:
+    return sources if sources.mcore_commit == commit else replace(sources, stands_for=commit)

@@ -3,29 +3,33 @@
 import hashlib
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import fields, replace
 from pathlib import Path
 
+from lossbisect.bisect.by_hand import settled
+from lossbisect.bisect.chain import Chain
 from lossbisect.bisect.codebase import CodeBase, open_codebase
-from lossbisect.bisect.commits import changed_files, changes_between, commit_range, github_name, merged_commits
-from lossbisect.bisect.culprit import Answer, BisectResult, Culprit, Finding, harmless_files, result_of
-from lossbisect.bisect.driver import drive
+from lossbisect.bisect.culprit import BisectResult
 from lossbisect.bisect.events import Event, EventKind, Runner
-from lossbisect.bisect.names import named_ends, resolve
+from lossbisect.bisect.hunts import refuse_unfit
+from lossbisect.bisect.names import resolve
 from lossbisect.bisect.options import Regress, SearchOptions
-from lossbisect.bisect.runner import CommitRunner
+from lossbisect.bisect.outset import outset_of, stage_range
+from lossbisect.bisect.scope import Scope, Searched
 from lossbisect.bisect.state import Journal, find_bisect, work_root
-from lossbisect.bisect.types import BisectPlan, BisectStep, CommitRange, Role
-from lossbisect.errors import RecipeError, StateError
-from lossbisect.store.runner import StoredRunner, StoredRuns, StoreUse
-from lossbisect.train import cache_directory
-from lossbisect.train.defaults import DEFAULT_RECIPES, DEFAULT_TIMEOUT_S
-from lossbisect.train.executors import ExecutorName, ExecutorOptions, open_executor
+from lossbisect.bisect.training import Training
+from lossbisect.bisect.types import BisectPlan
+from lossbisect.bisect.vanished import commits_of, with_bridge, with_pins, within_reach
+from lossbisect.bisect.work_directory import WorkDirectory
+from lossbisect.errors import GitError, RecipeError, StateError
+from lossbisect.store.runner import StoreUse
+from lossbisect.train.defaults import DEFAULT_RECIPES
+from lossbisect.train.executors import ExecutorName, ExecutorOptions
 from lossbisect.train.recipes import load_recipe
-from lossbisect.train.types import Lane, Outcome, TrainerName
+from lossbisect.train.types import Lane, TrainerName
 
-__all__ = ["bisect_range", "culprit_of", "resume_bisect"]
+__all__ = ["bisect_range", "resume_bisect"]
 
 _WEAKER_PROOF = (
     "The runs were made by a command, which can't say which megatron.core it imported. That it was the commit is known "
@@ -42,13 +46,9 @@ def bisect_range(
     good: str | None = None,
     bad: str | None = None,
     *,
-    recipe: str | None = None,
-    trainer: TrainerName | None = None,
-    lane: Lane = Lane.CPU,
-    python: Path | None = None,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-    metric: str = "lm_loss",
-    tolerance: float | None = None,
+    training: Training | None = None,
+    scope: Scope | None = None,
+    bridge: str | None = None,
     executor: ExecutorOptions | None = None,
     search: SearchOptions | None = None,
     store: StoreUse = StoreUse.NORMAL,
@@ -57,21 +57,18 @@ def bisect_range(
     runner: Runner | None = None,
     on_event: Callable[[Event], None] = _ignore,
 ) -> BisectResult:
-    """Find the commit of Megatron-Core that moved the loss.
+    """Find the commit that moved the loss.
 
     Args:
-        repo: A Megatron Bridge checkout, whose submodule is searched while Bridge stays at its HEAD, or a Megatron-LM
+        repo: A Megatron Bridge checkout, whose submodule is searched while Bridge stays where it is, or a Megatron-LM
             one. It is only read.
-        good: A commit of Megatron-LM with the right loss, by any name that `bisect.names` knows; None, if ``bad`` is
-            None too: Bridge's pin before its latest bump.
-        bad: A later one with the wrong loss; None: Bridge's pin since then, or the commit that is checked out.
-        recipe: What to train; None: the built-in recipe of the lane.
-        trainer: What trains it; None: that of the checkout.
-        lane: Where.
-        python: Interpreter with the trainer's requirements; None: this one.
-        timeout_s: Wall time after which a run is killed and its commit skipped, seconds.
-        metric: Column that is judged.
-        tolerance: Relative difference up to which two curves are the same; None: measured, by two runs of the good end.
+        good: A commit with the right loss, by any name that `bisect.names` knows. None: where ``bad`` is None too,
+            Bridge's pin before its latest bump; else one that is looked for.
+        bad: A later one with the wrong loss; None: Bridge's pin since then, or the commit that is checked out. Where a
+            fix is looked for, the bad end is the older one, and both have to be named.
+        training: What is trained, and by what it is judged; None: the defaults.
+        scope: Which commits are candidates; None: Megatron-LM's, all on the first-parent line.
+        bridge: Commit at which Bridge stays; None: its HEAD.
         executor: Where runs take place, and how many at once; None: this machine, one at a time.
         search: What is looked for, and how sure it has to be; None: the defaults of `SearchOptions`.
         store: Whether runs are taken from the run store, and kept in it.
@@ -85,31 +82,40 @@ def bisect_range(
         EndpointError: An end of the range can't be judged.
         LossbisectError: Any other failure of ours; no run that merely fails raises.
     """
-    with open_codebase(repo, allow_dirty=allow_dirty) as code:
-        chosen = recipe or DEFAULT_RECIPES[lane]
-        load_recipe(chosen)
-        ends = named_ends(code, good, bad)
+    training, scope, search = training or Training(), scope or Scope(), search or SearchOptions()
+    root = work_root(work_dir)
+    recipe = training.recipe or DEFAULT_RECIPES[training.lane]
+    ranks = load_recipe(recipe).ranks
+    with open_codebase(repo, allow_dirty=allow_dirty) as checkout, ExitStack() as stack:
+        reach = stack.enter_context(within_reach(checkout, (good, bad, scope.oldest), root, scope.searched))
+        code = stack.enter_context(with_bridge(reach.code, bridge, root))
+        scope = replace(scope, oldest=reach.known(scope.oldest))
+        outset = outset_of(code, reach.known(good), reach.known(bad), scope, search)
+        if scope.searched is Searched.BRIDGE:
+            code = stack.enter_context(with_pins(code, outset.good, outset.bad, root))
         plan = BisectPlan(
             repo=code.root,
-            good=resolve(code, ends.good),
-            bad=resolve(code, ends.bad),
-            bridge_commit=code.bridge_commit,
-            recipe=_absolute(chosen),
-            recipe_digest=_digest(chosen),
-            trainer=trainer or (TrainerName.BRIDGE if code.bridge else TrainerName.MLM),
-            lane=lane,
-            python=(python or Path(sys.executable)).absolute(),
-            timeout_s=timeout_s,
-            metric="grad_norm" if search is not None and search.regress is Regress.GRAD_NORM else metric,
-            tolerance=tolerance,
-            executor=executor or ExecutorOptions(),
-            search=search or SearchOptions(),
+            good=outset.good,
+            bad=outset.bad,
+            bridge_commit=_bridge_of(code, scope, bridge),
+            recipe=_absolute(recipe),
+            recipe_digest=_digest(recipe),
+            trainer=training.trainer or (TrainerName.BRIDGE if code.bridge else TrainerName.MLM),
+            lane=training.lane,
+            python=(training.python or Path(sys.executable)).absolute(),
+            timeout_s=training.timeout_s,
+            metric="grad_norm" if search.regress is Regress.GRAD_NORM else training.metric,
+            tolerance=training.tolerance,
+            executor=_executor_of(executor, training.lane, ranks, search),
+            search=settled(code, search, scope.searched),
+            scope=scope,
+            stage=outset.stage,
         )
-        commits = commit_range(code, ends.good, ends.bad)
-        commits = replace(commits, notes=(*ends.notes, *commits.notes))
-        with Journal.create(work_root(work_dir), plan) as journal:
-            runs = _stored_runs(journal, store)
-            return _go(code, commits, journal, journal.plan.executor, runs, runner, on_event)
+        refuse_unfit(plan)
+        stage_range(code, plan)
+        with Journal.create(root, plan) as journal:
+            here = WorkDirectory(code=code, first=journal, executor=plan.executor, store=store, given=runner)
+            return _answer(here, on_event, (*outset.notes, *reach.notes))
 
 
 def resume_bisect(
@@ -129,7 +135,7 @@ def resume_bisect(
     Args:
         bisect_id: Which one; None: the latest one of ``repo``.
         repo: The checkout; None: the one that the bisect was started with, or any.
-        given: Options by the names of `bisect_range`. They must be those that the bisect was started with.
+        given: Options by the names of `BisectPlan`. They must be those that the bisect was started with.
         executor: Where runs take place from now on; it must be of the same kind. None: as at the start.
         store: As in `bisect_range`.
         retry_skipped: Run commits whose run failed once more, such as after a missing package was installed.
@@ -146,50 +152,51 @@ def resume_bisect(
     if repo is not None:
         with open_codebase(repo, allow_dirty=True) as code:
             repo_root = code.root
-    with Journal.open(root, find_bisect(root, bisect_id, repo_root)) as journal:
+    first_stage = find_bisect(root, bisect_id, repo_root).partition(".")[0]
+    with Journal.open(root, first_stage) as journal:
         plan = journal.plan
-        with open_codebase(plan.repo, allow_dirty=True) as code:
-            _require_same(journal, code, {**(given or {}), **({"repo": repo_root} if repo_root else {})})
-            if retry_skipped:
-                journal.forget([step for step in journal.steps if _has_failed(step)], "to be tried again")
-            where = _same_executor(journal, executor)
-            runs = _stored_runs(journal, store, with_failures=not retry_skipped)
-            return _go(code, commit_range(code, plan.good, plan.bad), journal, where, runs, runner, on_event)
+        with open_codebase(plan.repo, allow_dirty=True) as checkout, commits_of(checkout, plan, root) as code:
+            asked = {**(given or {}), **({"repo": repo_root} if repo_root else {})}
+            if plan.search.find_fix:  # the plan's good end is the older one, whichever of them is right
+                swapped = {"good": "bad", "bad": "good"}
+                asked = {swapped.get(name, name): value for name, value in asked.items()}
+            _require_same(journal, code, asked)
+            here = WorkDirectory(
+                code=code,
+                first=journal,
+                executor=_same_executor(journal, executor),
+                store=store,
+                given=runner,
+                is_retrying=retry_skipped,
+            )
+            return _answer(here, on_event)
 
 
-def _go(
-    code: CodeBase,
-    commits: CommitRange,
-    journal: Journal,
-    executor: ExecutorOptions,
-    runs: StoredRuns,
-    runner: Runner | None,
-    on_event: Callable[[Event], None],
-) -> BisectResult:
-    on_event(Event(kind=EventKind.RESUMABLE, text=journal.id))
-    if journal.plan.search.fold:
-        commits = replace(commits, changes=changes_between(code.mcore, commits))
-    trees = journal.directory / "trees"
-    if executor.name is ExecutorName.COMMAND:
-        commits = replace(commits, notes=(*commits.notes, _WEAKER_PROOF))
-    with closing(CommitRunner(code, journal.plan, trees, open_executor(executor))) as own:
-        stored = StoredRunner(own, runs, own.spec_of)
-        finding = drive(commits, journal, runner or stored, on_event=on_event, jobs=executor.jobs)
-    return result_of(
-        finding,
-        bisect_id=journal.id,
-        directory=journal.directory,
-        plan=journal.plan,
-        commits=commits,
-        culprit=culprit_of(code, commits, finding),
-        repository=github_name(code.mcore),
-    )
+def _answer(here: WorkDirectory, on_event: Callable[[Event], None], notes: tuple[str, ...] = ()) -> BisectResult:
+    on_event(Event(kind=EventKind.RESUMABLE, text=here.first.id))
+    if here.executor.name is ExecutorName.COMMAND:
+        notes = (*notes, _WEAKER_PROOF)
+    with closing(here):
+        return Chain(here.code, here, on_event).answer(here.first.plan, notes)
 
 
-def _stored_runs(journal: Journal, use: StoreUse, *, with_failures: bool = True) -> StoredRuns:
-    stored = [step.record.stored_as for step in journal.steps]
-    given = [name for name in stored if name is not None]
-    return StoredRuns(cache_directory(), use, with_failures=with_failures, has_run=None in stored, given=given)
+def _bridge_of(code: CodeBase, scope: Scope, name: str | None) -> str | None:
+    """Full SHA of the commit at which Bridge stays; None: there is no Bridge, or it is searched."""
+    if name is None:
+        return code.bridge_commit if scope.searched is Searched.MCORE else None
+    if scope.searched is Searched.BRIDGE:
+        raise GitError(f"--bridge {name} holds Bridge at one commit, and --search bridge searches it. Leave one out.")
+    if code.bridge is None:
+        raise GitError(f"--bridge {name}: {code.root} is a Megatron-LM checkout. Give a Bridge checkout as --repo.")
+    return resolve(code, name, Searched.BRIDGE)
+
+
+def _executor_of(given: ExecutorOptions | None, lane: Lane, ranks: int, search: SearchOptions) -> ExecutorOptions:
+    """The executor; unless somebody said so, runs that are timed aren't side by side."""
+    executor = given or ExecutorOptions()
+    if executor.jobs is None and search.regress is Regress.THROUGHPUT:
+        return replace(executor, jobs=1)
+    return executor.at_usual_jobs(lane, ranks)
 
 
 def _same_executor(journal: Journal, asked: ExecutorOptions | None) -> ExecutorOptions:
@@ -200,38 +207,20 @@ def _same_executor(journal: Journal, asked: ExecutorOptions | None) -> ExecutorO
             f"{journal.directory}: this bisect's runs took place by {planned.identity}, not by {asked.identity}. "
             "Leave the executor's options out to go on, or start a new bisect without --resume."
         )
-    return asked or planned
-
-
-def _has_failed(step: BisectStep) -> bool:
-    return step.role is Role.SEARCH and step.record.outcome is not Outcome.FINISHED
-
-
-def culprit_of(code: CodeBase, commits: CommitRange, finding: Finding) -> Culprit | None:
-    """What git knows of the commit that was found; None where none was."""
-    if finding.answer not in (Answer.FOUND, Answer.UNCONFIRMED):
-        return None
-    commit = commits.at(finding.bad)
-    files = changed_files(code.mcore, commit)
-    return Culprit(
-        commit=commit,
-        parent=commits.at(finding.good),
-        files=files,
-        merged=merged_commits(code.mcore, commit),
-        is_harmless=harmless_files(files),
-    )
+    return planned if asked is None else replace(asked, jobs=asked.jobs or planned.jobs)
 
 
 def _require_same(journal: Journal, code: CodeBase, given: Mapping[str, object]) -> None:
     """Refuse options that aren't those of the journal: runs of two set-ups must not be compared."""
-    known = {field.name for field in fields(BisectPlan)}
+    known = {each.name for each in fields(BisectPlan)}
     for name, value in given.items():
         assert name in known, f"{name} is no option of a bisect"
-        asked = _normal(code, name, value)
+        asked = _normal(journal.plan, code, name, value)
         planned = getattr(journal.plan, name)
         if asked != planned:
+            told, planned, asked = _differing(name, planned, asked)
             raise StateError(
-                f"{journal.directory}: this bisect was started with {name} = {planned}, not {asked}. "
+                f"{journal.directory}: this bisect was started with {told} = {planned}, not {asked}. "
                 "Leave the option out to go on with it, or start a new bisect without --resume."
             )
     if journal.plan.recipe_digest != _digest(journal.plan.recipe):
@@ -241,13 +230,25 @@ def _require_same(journal: Journal, code: CodeBase, given: Mapping[str, object])
         )
 
 
-def _normal(code: CodeBase, name: str, value: object) -> object:
+def _differing(name: str, planned: object, asked: object) -> tuple[str, object, object]:
+    """The option that differs, and both of its values: of a group of options the first one."""
+    if isinstance(planned, Scope | SearchOptions):
+        pairs = ((each.name, getattr(planned, each.name), getattr(asked, each.name)) for each in fields(planned))
+        return next(pair for pair in pairs if pair[1] != pair[2])
+    return name, planned, asked
+
+
+def _normal(plan: BisectPlan, code: CodeBase, name: str, value: object) -> object:
     if name in ("good", "bad"):
-        return resolve(code, str(value))
+        return resolve(code, str(value), plan.scope.searched)
+    if name == "bridge_commit":
+        return _bridge_of(code, plan.scope, str(value))
     if name == "recipe":
         return _absolute(str(value))
     if name == "python":
         return Path(str(value)).absolute()
+    if isinstance(value, SearchOptions):
+        return settled(code, value, plan.scope.searched)
     return value
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from lossbisect.bisect.codebase import SUBMODULE, CodeBase, open_codebase
 from lossbisect.bisect.names import resolve
 from lossbisect.bisect.trees import TreePair
+from lossbisect.bisect.vanished import within_reach
 from lossbisect.errors import GitError
+from lossbisect.train import cache_directory
 from lossbisect.train.types import Sources
 
 __all__ = ["checked_out", "sources_of"]
@@ -47,8 +49,9 @@ def sources_of(repo: Path | None, commit: str | None, trees: Path) -> Iterator[S
             # A changed tree is run as it is: the result speaks of these files, not of a commit.
             yield Sources(mcore=here.mcore, bridge=here.bridge)
             return
-        pair = TreePair(code, trees, bridge_commit=code.bridge_commit)
-        try:
-            yield pair.checkout(resolve(code, commit))
-        finally:
-            pair.remove()
+        with within_reach(code, [commit], cache_directory()) as reach:
+            pair = TreePair(reach.code, trees, bridge_commit=code.bridge_commit)
+            try:
+                yield pair.checkout(resolve(reach.code, reach.known(commit)))
+            finally:
+                pair.remove()

@@ -17,6 +17,7 @@ from typing import IO, Self
 
 from lossbisect import __version__
 from lossbisect.bisect.options import SearchOptions
+from lossbisect.bisect.scope import Scope, Stage
 from lossbisect.bisect.types import BisectPlan, BisectStep, CommitVerdict, Role
 from lossbisect.errors import StateError
 from lossbisect.plain_values import mapping_of, number_of, sequence_of, string_or_none
@@ -60,7 +61,9 @@ def find_bisect(root: Path, bisect_id: str | None, repo: Path | None) -> str:
         return bisect_id
     for name in reversed(known):
         path = folder / name / "journal.ndjson"
-        if (repo is None or _repo_of(path) == str(repo)) and b'"kind": "abort"' not in path.read_bytes():
+        first = folder / name.partition(".")[0] / "journal.ndjson"
+        is_given_up = any(b'"kind": "abort"' in each.read_bytes() for each in (path, first) if each.exists())
+        if (repo is None or _repo_of(path) == str(repo)) and not is_given_up:
             return name
     raise StateError(f"{folder}: no bisect of {repo or 'any checkout'} to go on with. Start one without --resume.")
 
@@ -99,18 +102,18 @@ class Journal:
         self._given: set[Path] = set()
 
     @classmethod
-    def create(cls, root: Path, plan: BisectPlan) -> Self:
-        """Start a journal under a new id.
+    def create(cls, root: Path, plan: BisectPlan, name: str | None = None) -> Self:
+        """Start a journal under a new id, or under one that was made up from another bisect's.
 
         Raises:
             StateError: The folder can't be written.
         """
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        directory = root / "bisects" / f"{stamp}-{secrets.token_hex(2)}"
+        directory = root / "bisects" / (name or f"{stamp}-{secrets.token_hex(2)}")
         try:
-            directory.mkdir(parents=True)
+            directory.mkdir(parents=True, exist_ok=name is not None)
             lock = _lock(directory)
-            file = (directory / "journal.ndjson").open("xb")
+            file = (directory / "journal.ndjson").open("xb" if name is None else "wb")
         except OSError as error:
             raise StateError(f"{directory}: can't be written: {error}. Choose another --work-dir.") from error
         journal = cls(directory, plan, (), lock, file)
@@ -167,7 +170,7 @@ class Journal:
         In the search a failed run is an answer (skip). An end, or a commit that is run again, is to be tried anew.
         """
         fitting = (step for step in self.steps if step.role is role and step.index == index)
-        return next((step for step in fitting if role is Role.SEARCH or step.record.outcome is Outcome.FINISHED), None)
+        return next((step for step in fitting if role is Role.SEARCH or _says_something(step)), None)
 
     def append(self, step: BisectStep) -> None:
         """Write a finished run down; when this returns it is on the disk."""
@@ -214,6 +217,11 @@ class Journal:
             raise StateError(f"{self.directory / 'journal.ndjson'}: can't be written: {error}") from error
 
 
+def _says_something(step: BisectStep) -> bool:
+    """It finished, or failed in the very way that is looked for."""
+    return step.record.outcome is Outcome.FINISHED or step.verdict is not CommitVerdict.SKIP
+
+
 def step_to_json(step: BisectStep) -> dict[str, object]:
     """A step as plain values, for the journal and for reports."""
     return {
@@ -252,7 +260,13 @@ def plan_to_json(plan: BisectPlan) -> dict[str, object]:
     """A plan as plain values."""
     values = {field.name: getattr(plan, field.name) for field in fields(plan)}
     plain = {name: str(value) if isinstance(value, str | Path) else value for name, value in values.items()}
-    return {**plain, "executor": plan.executor.to_json(), "search": plan.search.to_json()}
+    return {
+        **plain,
+        "executor": plan.executor.to_json(),
+        "search": plan.search.to_json(),
+        "scope": plan.scope.to_json(),
+        "stage": plan.stage.to_json(),
+    }
 
 
 def _plan_from_json(row: Mapping[str, object]) -> BisectPlan:
@@ -272,6 +286,8 @@ def _plan_from_json(row: Mapping[str, object]) -> BisectPlan:
         tolerance=None if tolerance is None else number_of(tolerance),
         executor=ExecutorOptions.from_json(mapping_of(row["executor"])),
         search=SearchOptions.from_json(mapping_of(row["search"])),
+        scope=Scope.from_json(mapping_of(row.get("scope", {}))),
+        stage=Stage.from_json(mapping_of(row["stage"])) if "stage" in row else Stage(),
     )
 
 
@@ -309,7 +325,8 @@ def _replay(path: Path, rows: list[dict[str, object]]) -> tuple[BisectPlan, list
     versions = (rows[0].get("schema_version"), rows[0].get("lossbisect_version"))
     if versions != (SCHEMA_VERSION, __version__):
         raise StateError(
-            f"{path}: written by lossbisect {versions[1]}, and this is {__version__}; its trainers may have changed. "
+            f"{path}: written by lossbisect {versions[1]} (journal {versions[0]}), and this is {__version__} (journal "
+            f"{SCHEMA_VERSION}); its trainers may have changed. "
             "Start a new bisect."
         )
     steps: list[BisectStep] = []

@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from math import ceil, log
 
+from lossbisect.bisect.figures import FIGURES
 from lossbisect.bisect.known import wavering
 from lossbisect.bisect.noisy import Outlook
+from lossbisect.bisect.options import Regress
 from lossbisect.bisect.search import Bracket
+from lossbisect.bisect.terms import Terms
 from lossbisect.bisect.types import BisectStep, CommitRange, CommitVerdict, Role
 from lossbisect.compare.wording import counted
 
@@ -14,16 +17,30 @@ __all__ = ["narrowed_text", "outlook_text", "plan_text", "warnings_about"]
 _MANY_OTHERS = 3
 
 
-def plan_text(count: int, jobs: int) -> str:
-    """Rounds and runs of a search in which every commit can be tested and runs repeat themselves."""
+def plan_text(count: int, jobs: int, *, revert: bool = False, regress: Regress = Regress.LOSS) -> str:
+    """Rounds and runs of a search in which every commit can be tested and runs repeat themselves.
+
+    Args:
+        count: Commits after the good end.
+        jobs: Runs at once.
+        revert: The bad end is run without the culprit in the end.
+        regress: What is hunted.
+    """
+    if regress in FIGURES:
+        return (
+            f"{counted(count, 'commit')}: both ends run at least twice, then the commits in between, again and again, "
+            "until one is likely enough."
+        )
+    twice = " Each run is two trainings." if regress is Regress.REPEATABILITY else ""
     rounds = ceil(log(count, jobs + 1) - 1e-9) if count > 1 else 0
     ends = ceil(3 / jobs)
     repeats = ceil(2 / jobs)
-    runs = 3 + rounds * jobs + 2
+    runs = 3 + rounds * jobs + 2 + revert
     at_once = f", {jobs} runs at once" if jobs > 1 else ""
     return (
-        f"{counted(count, 'commit')}{at_once}: about {ends + rounds + repeats} rounds, at most {runs} runs "
-        f"(3 at the ends, {rounds * jobs} in between, 2 to confirm)."
+        f"{counted(count, 'commit')}{at_once}: about {ends + rounds + repeats + revert} rounds, at most {runs} runs "
+        f"(3 at the ends, {rounds * jobs} in between, 2 to confirm{', 1 without the culprit' if revert else ''})."
+        f"{twice}"
     )
 
 
@@ -56,7 +73,7 @@ def outlook_text(commits: CommitRange, outlook: Outlook) -> str:
 
 
 def warnings_about(
-    steps: Sequence[BisectStep], commits: CommitRange, bad: int, *, is_every_change: bool = False
+    steps: Sequence[BisectStep], commits: CommitRange, bad: int, terms: Terms, *, is_every_change: bool = False
 ) -> tuple[str, ...]:
     """What a reader should know before believing the answer, one sentence each.
 
@@ -64,6 +81,7 @@ def warnings_about(
         steps: All finished runs.
         commits: The range.
         bad: Index of the first bad commit of the answer.
+        terms: What both sides are called.
         is_every_change: Every change was looked for, so that more than one is no surprise.
     """
     warnings = [
@@ -84,17 +102,17 @@ def warnings_about(
     smaller = [step for step in searched if step.verdict is CommitVerdict.GOOD and step.is_bad_curve is False]
     if smaller:
         warnings.append(
-            f"{counted(len(smaller), 'good commit')}, first {commits.at(min(s.index for s in smaller)).short}, "
-            "differ from the good end by less than a tenth of the bad end's difference: a smaller change lies in the "
-            "range too. Find every change with --all."
+            f"{counted(len(smaller), f'{terms.old} commit')}, first {commits.at(min(s.index for s in smaller)).short}, "
+            f"differ from the {terms.old_end} by less than a tenth of the {terms.new_end}'s difference: a smaller "
+            "change lies in the range too. Find every change with --all."
         )
     own = [step for step in searched if step.verdict is CommitVerdict.BAD and step.is_bad_curve is False]
     whole = [step for step in searched if step.verdict is CommitVerdict.BAD]
     if own:
         has = "has a curve of its own" if len(own) == 1 else "have a curve of their own"
         warnings.append(
-            f"{len(own)} of {counted(len(whole), 'bad commit')} {has}, not the bad end's to the last digit: more than "
-            "one change lies in the range. Find every change with --all."
+            f"{len(own)} of {counted(len(whole), f'{terms.new} commit')} {has}, not the {terms.new_end}'s to the last "
+            "digit: more than one change lies in the range. Find every change with --all."
         )
     judged = [step for step in searched if step.verdict is not CommitVerdict.SKIP]
     if len(others) >= _MANY_OTHERS and len(others) == len(judged):
@@ -102,7 +120,7 @@ def warnings_about(
     earlier = sorted({step.index for step in whole if step.index < bad})
     if earlier:
         warnings.append(
-            f"The change was there before: {commits.at(earlier[0]).short} is bad too, and one after it is good again. "
-            f"{commits.at(bad).short} is the change that leads to the bad end."
+            f"The change was there before: {commits.at(earlier[0]).short} is {terms.new} too, and one after it is "
+            f"{terms.old} again. {commits.at(bad).short} is the change that leads to the {terms.new_end}."
         )
     return tuple(warnings)

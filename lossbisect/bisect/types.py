@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from lossbisect.bisect.options import SearchOptions
+from lossbisect.bisect.scope import Scope, Stage
 from lossbisect.train.executors.options import ExecutorOptions
 from lossbisect.train.types import Lane, RunRecord, TrainerName
 
@@ -29,11 +30,16 @@ class Role(StrEnum):
     GOOD_AGAIN = "good end again"
     BAD_END = "bad end"
     BAD_AGAIN = "bad end again"
+    WALK = "walk back"
     SEARCH = "search"
     PROBE = "probe between equal ends"
     CANARY = "good end, is it still running"
     PARENT_AGAIN = "parent again"
     CULPRIT_AGAIN = "culprit again"
+    PARENT_CHECKED = "parent once more, the commit looks harmless"
+    CULPRIT_CHECKED = "culprit once more, it looks harmless"
+    REVERTED = "bad end without the culprit"
+    WARM_UP = "warm-up, not counted"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,12 +98,14 @@ class CommitRange:
         notes: What a reader of the result should know about the range, one sentence each.
         changes: The files that each of ``commits`` changed against the one before it, None for one where that isn't
             known; None altogether if commits aren't to be folded by it.
+        skipped: Indices of ``commits`` that are never run, since the user said so.
     """
 
     good: CommitInfo
     commits: tuple[CommitInfo, ...]
     notes: tuple[str, ...] = ()
     changes: tuple[tuple[FileChange, ...] | None, ...] | None = None
+    skipped: frozenset[int] = frozenset()
 
     @property
     def bad(self) -> CommitInfo:
@@ -143,7 +151,7 @@ class BisectPlan:
         repo: Root of the user's checkout.
         good: Full SHA of the good end.
         bad: Full SHA of the bad end.
-        bridge_commit: Full SHA that Bridge stays at, or None for a Megatron-LM checkout.
+        bridge_commit: Full SHA that Bridge stays at; None for a Megatron-LM checkout, and where Bridge is searched.
         recipe: Name of a built-in recipe, or path of a recipe file.
         recipe_digest: SHA-256 of the recipe file; None for a built-in one.
         trainer: What runs it.
@@ -154,6 +162,8 @@ class BisectPlan:
         tolerance: Relative difference up to which two curves are the same; None: measured, by two runs of the good end.
         executor: Where its runs take place. Of it only what can change a run's numbers must stay the same.
         search: What is looked for, and how sure it has to be.
+        scope: Which commits are candidates.
+        stage: What this stage of the bisect looks at.
     """
 
     repo: Path
@@ -170,3 +180,5 @@ class BisectPlan:
     tolerance: float | None
     executor: ExecutorOptions = field(default_factory=ExecutorOptions)
     search: SearchOptions = field(default_factory=SearchOptions)
+    scope: Scope = field(default_factory=Scope)
+    stage: Stage = field(default_factory=Stage)

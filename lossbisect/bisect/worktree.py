@@ -17,7 +17,7 @@ from lossbisect.errors import GitError
 if TYPE_CHECKING:
     from git import Repo
 
-__all__ = ["BRIDGE_UNREAD", "MCORE_UNREAD", "WorkTree"]
+__all__ = ["BRIDGE_UNREAD", "MCORE_UNREAD", "WorkTree", "borrow", "empty_repository"]
 
 MCORE_UNREAD = ("docs", "examples", "images", "tests")
 BRIDGE_UNREAD = ("docs", "examples", "tests", "tutorials")
@@ -61,21 +61,9 @@ class WorkTree:
         Raises:
             GitError: It can't be made there.
         """
-        import git
-
         self.path = path
         self._sha: str | None = None
-        try:
-            if path.exists():
-                shutil.rmtree(path)
-            _write_empty_repository(path / ".git", objects=Path(source.common_dir).resolve() / "objects")
-        except OSError as error:
-            raise GitError(f"{path}: no working tree can be made there: {error}. Choose another --work-dir.") from error
-        self._repo = git.Repo(path, expand_vars=False)
-        _copy_format(source, self._repo)
-        _copy_promises(source, self._repo)
-        for setting, value in _OWN_SETTINGS.items() | _no_filters(self._repo).items():
-            ask(self._repo, "config", setting, value)
+        self._repo = borrow(source, path)
         if leave_out:
             patterns = ["/*", *(f"!/{folder}/" for folder in leave_out)]
             (path / ".git" / "info").mkdir()
@@ -125,13 +113,55 @@ class WorkTree:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def _write_empty_repository(git_dir: Path, *, objects: Path) -> None:
-    """What ``git init`` makes, without its templates, and with another repository's objects."""
+def borrow(source: "Repo", path: Path, *others: "Repo") -> "Repo":
+    """A repository of our own at ``path``, empty, with the objects of others; what was there before is removed.
+
+    Args:
+        source: The repository whose commits it knows.
+        path: The folder to make.
+        others: More repositories whose objects it knows.
+
+    Raises:
+        GitError: It can't be made there.
+    """
+    repo = empty_repository(path, source, *others, like=source)
+    _copy_promises(source, repo)
+    return repo
+
+
+def empty_repository(path: Path, *sources: "Repo", like: "Repo") -> "Repo":
+    """A repository of our own at ``path`` without a commit; what was there goes.
+
+    Args:
+        path: The folder to make.
+        sources: The repositories whose objects it knows.
+        like: Its objects have this repository's format.
+
+    Raises:
+        GitError: It can't be made there.
+    """
+    import git
+
+    try:
+        if path.exists():
+            shutil.rmtree(path)
+        _write_empty_repository(path / ".git", [Path(each.common_dir).resolve() / "objects" for each in sources])
+    except OSError as error:
+        raise GitError(f"{path}: no working tree can be made there: {error}. Choose another --work-dir.") from error
+    repo = git.Repo(path, expand_vars=False)
+    _copy_format(like, repo)
+    for setting, value in _OWN_SETTINGS.items() | _no_filters(repo).items():
+        ask(repo, "config", setting, value)
+    return repo
+
+
+def _write_empty_repository(git_dir: Path, objects: Sequence[Path]) -> None:
+    """What ``git init`` makes, without its templates, and with other repositories' objects."""
     (git_dir / "objects" / "info").mkdir(parents=True)
     (git_dir / "refs" / "heads").mkdir(parents=True)
     (git_dir / "HEAD").write_text("ref: refs/heads/unborn\n", encoding="utf-8")
     (git_dir / "config").write_text("[core]\n\trepositoryFormatVersion = 1\n", encoding="utf-8")
-    (git_dir / "objects" / "info" / "alternates").write_bytes(_alternate(objects))
+    (git_dir / "objects" / "info" / "alternates").write_bytes(b"".join(map(_alternate, objects)))
 
 
 def _alternate(objects: Path) -> bytes:

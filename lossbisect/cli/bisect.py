@@ -8,12 +8,15 @@ import click
 
 from lossbisect.bisect import Answer, BisectResult, Event, EventKind, bisect_range, resume_bisect
 from lossbisect.bisect.options import SearchOptions
+from lossbisect.bisect.scope import Scope
+from lossbisect.bisect.training import Training
 from lossbisect.cli.bisects import COMMANDS
 from lossbisect.cli.console import interruptible
 from lossbisect.cli.keep import store_options
 from lossbisect.cli.options import command_line, html_option, json_option, python_option, recipe_option, trainer_option
 from lossbisect.cli.place import Place, place_options
 from lossbisect.cli.progress import progress
+from lossbisect.cli.scope_options import scope_options
 from lossbisect.cli.search_options import search_options
 from lossbisect.compare import parse_tolerance
 from lossbisect.errors import LossbisectError
@@ -65,15 +68,21 @@ def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str 
     "--good",
     metavar="COMMIT",
     help="Megatron-LM commit with the right loss: SHA, tag, branch, release (0.15.0), pull request ('#4057'), day "
-    "(2026-03-01), or bridge:NAME for the one that Bridge pins at NAME.  [default: the pin before Bridge's latest "
-    "bump]",
+    "(2026-03-01), or bridge:NAME for the one that Bridge pins at NAME.  [default: with --bad or --oldest one is "
+    "looked for, else the pin before Bridge's latest bump]",
 )
 @click.option(
     "--bad",
     metavar="COMMIT",
-    help="Later Megatron-LM commit with the wrong loss, named in the same ways.  [default: the pin since that bump; "
-    "with --good, the commit that is checked out]",
+    help="Megatron-LM commit with the wrong loss, named in the same ways; later than the good one, or on another "
+    "branch.  [default: the pin since that bump; with --good, the commit that is checked out]",
 )
+@click.option(
+    "--bridge",
+    metavar="COMMIT",
+    help="Commit of Bridge that every run uses, from a tree of its own.  [default: the one that is checked out]",
+)
+@scope_options
 @recipe_option
 @trainer_option
 @click.option(
@@ -138,6 +147,7 @@ def command(
     repo: Path | None,
     good: str | None,
     bad: str | None,
+    bridge: str | None,
     recipe: str | None,
     trainer: str | None,
     lane: str | None,
@@ -152,6 +162,7 @@ def command(
     place: Place,
     store: "StoreUse",
     search: SearchOptions | None,
+    scope: Scope | None,
     *,
     is_json: bool,
     allow_dirty: bool,
@@ -160,14 +171,13 @@ def command(
     """Name the Megatron-Core commit that moved the loss.
 
     Runs a short training at the good end (twice), at the bad end, and at commits in between, and then once more at the
-    commit it found and at its parent. A run that fails is never counted as bad.
+    commit it found, at its parent, and at the bad end with that commit taken back. A run that fails is never counted as
+    bad, unless that is what is hunted (--regress crash).
 
     Example: lossbisect bisect --repo ~/Megatron-Bridge --good core_v0.15.0 --bad main --report-dir report
     """
     if context.invoked_subcommand is not None:
         return 0
-    if resume is None and good is None and bad is not None:
-        raise click.UsageError("Name the other end too, a commit that had the right loss: --good COMMIT.")
     if resume is None and retry_skipped:
         raise click.UsageError("--retry-skipped goes with --resume.")
     if resume is not None and place.is_plan:
@@ -182,14 +192,14 @@ def command(
         "timeout_s": timeout,
         "metric": metric,
         "tolerance": tolerance,
-        "search": search,
     }
     given: dict[str, Any] = {
         name: None if value == "auto" else value for name, value in options.items() if value is not None
     }
     if resume is None:
         place.check()
-        cost = _cost(repo or Path(), good, bad, given, work_dir, place, allow_dirty=allow_dirty)
+        training = Training(**given)
+        cost = _cost(repo or Path(), good, bad, training, scope, search, work_dir, place, allow_dirty=allow_dirty)
         if cost is None:
             return 0
         place.agree(cost)
@@ -204,16 +214,17 @@ def command(
 
             if resume is None:
                 result = bisect_range(
-                    repo or Path(), good, bad, executor=place.given, store=store, allow_dirty=allow_dirty,
-                    work_dir=work_dir, on_event=on_event, **given,
+                    repo or Path(), good, bad, training=training, scope=scope, bridge=bridge, executor=place.given,
+                    search=search, store=store, allow_dirty=allow_dirty, work_dir=work_dir, on_event=on_event,
                 )  # fmt: skip
             else:
-                ends = {name: value for name, value in (("good", good), ("bad", bad)) if value is not None}
+                others = {"good": good, "bad": bad, "bridge_commit": bridge, "search": search, "scope": scope}
+                given |= {name: value for name, value in others.items() if value is not None}
                 is_latest = resume == LATEST
                 result = resume_bisect(
                     None if is_latest else resume,
                     repo=repo or (Path() if is_latest else None),
-                    given=given | ends,
+                    given=given,
                     executor=place.given,
                     store=store,
                     retry_skipped=retry_skipped,
@@ -244,7 +255,9 @@ def _cost(
     repo: Path,
     good: str | None,
     bad: str | None,
-    given: dict[str, Any],
+    training: Training,
+    scope: Scope | None,
+    search: SearchOptions | None,
     work_dir: Path | None,
     place: Place,
     *,
@@ -253,8 +266,10 @@ def _cost(
     """What the bisect will cost; None after --plan has said it."""
     from lossbisect.bisect.planning import plan_bisect, plan_text
 
-    chosen = {name: given[name] for name in ("recipe", "trainer", "lane", "python", "timeout_s") if name in given}
-    plan = plan_bisect(repo, good, bad, executor=place.executor, work_dir=work_dir, allow_dirty=allow_dirty, **chosen)
+    plan = plan_bisect(
+        repo, good, bad, executor=place.executor, training=training, scope=scope, search=search, work_dir=work_dir,
+        allow_dirty=allow_dirty,
+    )  # fmt: skip
     if place.is_plan:
         click.echo(plan_text(plan))
         return None

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lossbisect.bisect.scope import StageKind
 from lossbisect.bisect.state import find_bisect, work_root
 
 if TYPE_CHECKING:
@@ -49,10 +50,11 @@ def log(bisect_id: str | None, work_dir: Path | None) -> int:
     Example: lossbisect bisect log > bisect.log
     """
     from lossbisect.bisect.manage import log_text, read_bisects
+    from lossbisect.report.plain import printable
 
     root = work_root(work_dir)
     for state in read_bisects(root, find_bisect(root, bisect_id, None)):
-        click.echo(log_text(state), nl=False)
+        click.echo(printable(log_text(state)), nl=False)  # its JSON is ASCII, and stays as it is
     return 0
 
 
@@ -81,13 +83,16 @@ def undo(bisect_id: str | None, runs: int, work_dir: Path | None) -> int:
 
     Example: lossbisect bisect undo --runs 2
     """
+    from lossbisect.bisect.manage import read_bisects
     from lossbisect.bisect.manage import undo as take_back
+    from lossbisect.bisect.terms import terms_of
     from lossbisect.report.bisect import resume_command
 
     root = work_root(work_dir)
     found = find_bisect(root, bisect_id, None)
+    terms = terms_of(next(read_bisects(root, found)).plan.search)
     for step in take_back(root, found, runs):
-        click.echo(f"Took back {step.role.value}: {step.commit[:10]} {step.verdict.value}")
+        click.echo(f"Took back {terms.role(step.role)}: {step.commit[:10]} {terms.verdict(step.verdict)}")
     click.echo(f"Go on with: {resume_command(found, work_dir)}")
     return 0
 
@@ -108,11 +113,16 @@ def abort(bisect_id: str, work_dir: Path | None) -> int:
 
 
 def _line(state: "BisectState") -> str:
+    from lossbisect.bisect.terms import terms_of
+
     how = "running" if state.is_running else "given up" if state.is_aborted else "stopped or finished"
-    last = f", last {state.steps[-1].commit[:10]} {state.steps[-1].verdict.value}" if state.steps else ""
+    terms = terms_of(state.plan.search)
+    last = f", last {state.steps[-1].commit[:10]} {terms.verdict(state.steps[-1].verdict)}" if state.steps else ""
     plan = state.plan
+    kind = plan.stage.kind
+    stage = "" if kind is StageKind.RANGE else f"  {kind.value}"
     return (
-        f"{state.id}  {plan.good[:10]}..{plan.bad[:10]}  {plan.recipe}  {plan.trainer.value}/{plan.lane.value}  "
+        f"{state.id}  {plan.good[:10]}..{plan.bad[:10]}{stage}  {plan.recipe}  {plan.trainer.value}/{plan.lane.value}  "
         f"{len(state.steps)} runs{last}  {how}  {plan.repo}"
     )
 

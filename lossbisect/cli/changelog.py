@@ -1,14 +1,15 @@
 """``lossbisect changelog``."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from lossbisect.bisect import bisect_range
-from lossbisect.bisect.options import SearchOptions
+from lossbisect.bisect.options import Fixup, SearchOptions
+from lossbisect.bisect.training import Training
 from lossbisect.cli.console import interruptible
-from lossbisect.cli.options import json_option, lane_option, python_option, recipe_option, trainer_option
+from lossbisect.cli.log_options import command_line, html_option
+from lossbisect.cli.options import jobs_option, json_option, lane_option, python_option, recipe_option, trainer_option
 from lossbisect.cli.progress import progress
 from lossbisect.train.executors import ExecutorOptions
 from lossbisect.train.types import Lane, TrainerName
@@ -31,11 +32,22 @@ __all__ = ["command"]
 @lane_option
 @python_option
 @click.option("--probe", type=click.IntRange(min=0), default=0, show_default=True, help="Inner commits to run first.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Runs at once.")
+@click.option("--skip", multiple=True, metavar="COMMIT|A..B", help="Never run these commits; as often as needed.")
+@click.option(
+    "--fixup", "fixups", multiple=True, metavar="PATCH|COMMIT[@A..B]", help="Run commits with it; as often as needed."
+)
+@click.option(
+    "--min-effect",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="NUMBER",
+    help="Relative difference up to which curves count as the same.  [default: none]",
+)
+@jobs_option
 @click.option(
     "--work-dir", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Where runs are kept."
 )
 @click.option("--allow-dirty", is_flag=True, help="Go on although tracked files of the checkout are changed.")
+@html_option
 @json_option
 def command(
     commits: str,
@@ -45,8 +57,12 @@ def command(
     lane: str,
     python: Path | None,
     probe: int,
-    jobs: int,
+    skip: tuple[str, ...],
+    fixups: tuple[str, ...],
+    min_effect: float | None,
+    jobs: int | None,
     work_dir: Path | None,
+    html: Path | None,
     *,
     allow_dirty: bool,
     is_json: bool,
@@ -62,19 +78,31 @@ def command(
     good, dots, bad = commits.partition("..")
     if not (good and dots and bad):
         raise click.UsageError(f"'{commits}' names no two commits. Write them as A..B, the older one first.")
-    given: dict[str, Any] = {"trainer": TrainerName(trainer) if trainer else None, "recipe": recipe, "python": python}
+    training = Training(
+        recipe=recipe, trainer=TrainerName(trainer) if trainer else None, lane=Lane(lane), python=python
+    )
     with interruptible(), progress() as show:
         result = bisect_range(
             repo,
             good,
             bad.lstrip("."),
-            lane=Lane(lane),
+            training=training,
             executor=ExecutorOptions(jobs=jobs),
-            search=SearchOptions(find_all=True, probe=probe),
+            search=SearchOptions(
+                find_all=True,
+                probe=probe,
+                min_effect=min_effect,
+                skip=skip,
+                fixups=tuple(map(Fixup.parse, fixups)),
+            ),
             allow_dirty=allow_dirty,
             work_dir=work_dir,
             on_event=show,
-            **given,
         )
+    if html is not None:
+        from lossbisect.report.html.bisect import write_bisect_page
+
+        write_bisect_page(result, html, command_line())
+        click.echo(f"Wrote {html}", err=True)
     click.echo(changelog_json(result) if is_json else changelog_markdown(result).rstrip("\n"))
     return 0

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,14 +71,14 @@ def command(
     from lossbisect.store.runner import StoredExecutor, StoredRuns
     from lossbisect.train import read_run
     from lossbisect.train.defaults import run_spec
-    from lossbisect.train.executors import ExecutorName, ExecutorOptions, open_executor
+    from lossbisect.train.executors import ExecutorName, open_executor
     from lossbisect.train.run import cache_directory, fresh_directory, new_run_directory
     from lossbisect.train.types import Lane, Outcome, TrainerName
 
     if place.executor.name is ExecutorName.COMMAND:
         raise click.UsageError("correlate runs two trainers, and --command names one program. Use 'lossbisect run'.")
     # Two trainers on one GPU would share its memory.
-    where = place.given or ExecutorOptions(jobs=2 if Lane(lane) is Lane.CPU else 1)
+    where = place.executor if Lane(lane) is not Lane.CPU else replace(place.executor, jobs=place.executor.jobs or 2)
     out = out or new_run_directory()
     with (
         interruptible(),

@@ -31,6 +31,7 @@ def command(seed: int, folder: Path | None, python: Path | None) -> int:
     Example: lossbisect demo --seed 7
     """
     from lossbisect.bisect import bisect_range
+    from lossbisect.bisect.training import Training
     from lossbisect.cli.progress import progress
     from lossbisect.demo import make_history
     from lossbisect.errors import TrainerError
@@ -52,7 +53,7 @@ def command(seed: int, folder: Path | None, python: Path | None) -> int:
             history.repo,
             history.good,
             history.bad,
-            python=interpreter,
+            training=Training(python=interpreter),
             work_dir=folder / "work",
             on_event=show,
             store=StoreUse.OFF,

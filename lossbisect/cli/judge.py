@@ -8,6 +8,7 @@ import click
 
 from lossbisect.bisect.judge import judge_checkout, read_baseline
 from lossbisect.bisect.state import work_root
+from lossbisect.bisect.training import Training
 from lossbisect.bisect.types import CommitVerdict
 from lossbisect.cli.options import lane_option, python_option, recipe_option, trainer_option
 from lossbisect.compare import parse_tolerance
@@ -90,10 +91,7 @@ def command(
     Example: git bisect run lossbisect judge --baseline good-run --recipe vanilla-cpu
     """
     out = work_root(work_dir) / "judged" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    judged = judge_checkout(
-        read_baseline(baseline),
-        repo,
-        out,
+    training = Training(
         recipe=recipe,
         trainer=TrainerName(trainer) if trainer else None,
         lane=Lane(lane),
@@ -102,6 +100,7 @@ def command(
         metric=metric,
         tolerance=tolerance,
     )
+    judged = judge_checkout(read_baseline(baseline), repo, out, training)
     click.echo(f"{judged.verdict.value}: {judged.reason}")
     click.echo(f"The run: {out}", err=True)
     return EXIT_CODES[judged.verdict]

@@ -25,6 +25,7 @@ __all__ = [
     "command_line",
     "commit_option",
     "html_option",
+    "jobs_option",
     "json_option",
     "lane_option",
     "out_option",
@@ -86,4 +87,11 @@ out_option: Decorator = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="The run's own folder, new or empty.  [default: a new one in $LOSSBISECT_CACHE_DIR or the user's cache]",
+)
+
+jobs_option: Decorator = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Runs at once.  [default: 1, on the lane cpu one a core, at most 4]",
 )

@@ -104,7 +104,7 @@ _OPTIONS = (
         "--jobs",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Runs at once; GPUs are split between them.  [default: 1]",
+        help="Runs at once; GPUs are split between them.  [default: 1; a bisect on the lane cpu one a core, at most 4]",
     ),
     click.option(
         "--retries",

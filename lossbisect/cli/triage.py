@@ -120,7 +120,7 @@ def command(
 
     if sum((commit is not None, commits is not None, since_last, follow)) > 1:
         raise click.UsageError("--commit, --range, --since-last and --follow exclude each other.")
-    reference, tip = (None, commit or "HEAD") if commits is None else _ends(commits)
+    reference, tip = (None, "HEAD" if commit is None else commit) if commits is None else _ends(commits)
 
     def say(text: str) -> None:
         click.echo(printable(text), err=True)

@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import BinaryIO, Self
 
+from lossbisect.cores import usable_cores
 from lossbisect.parsers.rowscan import Layouts
 from lossbisect.parsers.scan import Scan, scan
 from lossbisect.parsers.source import BLOCK_BYTES, Block, BlockReader, clean
@@ -33,14 +34,10 @@ _ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 def workers_for(reader: BlockReader) -> "Workers | None":
     """Workers for a log's file if it is large enough, and there is more than one processor."""
     path = reader.plain_file
-    count = min(_n_processors(), _MOST_WORKERS)
+    count = min(usable_cores(), _MOST_WORKERS)
     if path is None or count < 2 or not sys.executable or path.stat().st_size < _SMALLEST_BYTES:
         return None
     return Workers(path.absolute(), count)
-
-
-def _n_processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Workers:

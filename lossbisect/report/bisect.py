@@ -7,6 +7,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from lossbisect.bisect.culprit import Answer, BisectResult, Culprit
+from lossbisect.bisect.follow_bridge import other_bridges
+from lossbisect.bisect.options import Regress, SearchOptions
+from lossbisect.bisect.scope import Searched
 from lossbisect.bisect.state import step_to_json
 from lossbisect.bisect.types import BisectStep, CommitInfo, CommitVerdict
 from lossbisect.compare.wording import counted, metric_name, relative_text
@@ -36,18 +39,21 @@ _MOST_FILES = 8
 _MOST_CANDIDATES = 20
 _MOST_ITERATIONS = 12
 _HARMLESS = (
-    "This commit changes only documentation, tests or CI, which no training run reads. Doubt it: something outside the "
-    "code may have changed between the runs."
+    "This commit changes only {what}. It and its parent were run once more, and gave the same. Doubt it all the same: "
+    "something outside the code may have changed between the runs."
 )
+_NOT_ALONE = "Taking this commit back doesn't bring the loss back: another commit of the range keeps it away too."
 
 
 def bisect_text(result: BisectResult) -> str:
     """Several lines for a terminal, without colour and without a final newline; the first starts with the answer."""
+    curves = _curve_rows(result)
     blocks = [
-        f"{result.answer.value.upper()}: {result.finding.reason}",
+        f"{result.answer_name.upper()}: {result.finding.reason}",
         _who_text(result),
+        _way_text(result),
         "\n".join(f"warning: {warning}" for warning in warnings_of(result)),
-        f"{metric_name(result.plan.metric)}\n{_text_table(_curve_rows(result))}",
+        f"{metric_name(result.plan.metric)}\n{_text_table(curves)}" if curves else "",
         f"runs\n{_text_table(_step_rows(result))}",
         result.confidence,
         f"runs and journal: {result.directory}",
@@ -58,11 +64,13 @@ def bisect_text(result: BisectResult) -> str:
 
 def bisect_json(result: BisectResult) -> str:
     """One object, indented, without a final newline; null for what is missing or not finite."""
-    finding, comparison = result.finding, result.finding.judgement.comparison
+    finding = result.finding
+    comparison = None if finding.judgement is None else finding.judgement.comparison
     report = {
         "schema_version": SCHEMA_VERSION,
         "id": result.id,
         "answer": result.answer.value,
+        "find_fix": result.plan.search.find_fix,
         "reason": finding.reason,
         "confidence": result.confidence,
         "warnings": list(warnings_of(result)),
@@ -74,19 +82,35 @@ def bisect_json(result: BisectResult) -> str:
         "plan": {
             key: str(value) if isinstance(value, str | Path) else value for key, value in asdict(result.plan).items()
         },
-        "noise": asdict(finding.noise),
+        "noise": None if finding.noise is None else asdict(finding.noise),
         "metric": result.plan.metric,
-        "difference": asdict(comparison.difference),
-        "witnesses": {name: asdict(difference) for name, difference in comparison.witnesses.items()},
+        "difference": None if comparison is None else asdict(comparison.difference),
+        "witnesses": {}
+        if comparison is None
+        else {name: asdict(difference) for name, difference in comparison.witnesses.items()},
         "probability": finding.probability,
+        "revert": None if finding.revert is None else asdict(finding.revert),
         "changes": changes_json(result),
+        "passages": [
+            {"kind": each.kind.value, "id": each.id, "text": each.text, "commit": each.commit and each.commit.sha}
+            for each in result.passages
+        ],
         "last_good": result.commits.at(finding.good).sha,
         "first_bad": result.commits.at(finding.bad).sha,
-        "curves": [
+        "curves": []
+        if comparison is None
+        else [
             {"iteration": iteration, "last_good": good, "first_bad": bad}
             for iteration, good, bad in comparison.curves.frame.select("iteration", "baseline", "candidate").iter_rows()
         ],
-        "steps": [step_to_json(step) for step in finding.steps],
+        "steps": [
+            {
+                **step_to_json(step),
+                "role": result.terms.role(step.role),
+                "verdict": result.terms.verdict(step.verdict),
+            }
+            for step in finding.steps
+        ],
         "directory": str(result.directory),
         "command": again_command(result),
     }
@@ -95,13 +119,15 @@ def bisect_json(result: BisectResult) -> str:
 
 def bisect_markdown(result: BisectResult) -> str:
     """A report to paste into an issue; commits and pull requests are links where the repository is on GitHub."""
+    curves = _curve_rows(result)
     blocks = [
         f"# {_title(result)}",
         result.finding.reason,
         _who_markdown(result),
+        _way_markdown(result),
         "\n".join(f"> **Warning:** {warning}" for warning in warnings_of(result)),
-        f"## {metric_name(result.plan.metric).capitalize()}",
-        _markdown_table(_curve_rows(result)),
+        f"## {metric_name(result.plan.metric).capitalize()}" if curves else "",
+        _markdown_table(curves) if curves else "",
         _witnesses(result),
         "## Runs",
         _markdown_table(_step_rows(result)),
@@ -115,7 +141,7 @@ def bisect_markdown(result: BisectResult) -> str:
 
 
 def write_report(result: BisectResult, folder: Path) -> tuple[Path, ...]:
-    """Write ``report.md``, ``report.json`` and ``curves.png`` into a folder, and return their paths.
+    """Write ``report.md``, ``report.json`` and, if curves were judged, ``curves.png`` into a folder; their paths.
 
     Raises:
         LossbisectError: A file can't be written.
@@ -130,6 +156,8 @@ def write_report(result: BisectResult, folder: Path) -> tuple[Path, ...]:
         raise LossbisectError(f"{folder}: the report can't be written: {error.strerror}.") from error
     good, bad = _sides(result)
     judgement = result.finding.judgement
+    if judgement is None:
+        return tuple(folder / name for name in ("report.md", "report.json"))
     draw(
         replace(judgement, comparison=replace(judgement.comparison, baseline=good, candidate=bad)),
         folder / "curves.png",
@@ -147,13 +175,29 @@ def again_command(result: BisectResult) -> str:
     """The command that runs the answer's two sides again, or the whole range where there is no single answer."""
     plan = result.plan
     good, bad = (result.culprit.parent.sha, result.culprit.commit.sha) if result.culprit else (plan.good, plan.bad)
+    if plan.search.find_fix:
+        good, bad = bad, good
     tolerance = (
         [] if plan.tolerance is None else ["--tolerance", f"rtol={plan.tolerance!r}" if plan.tolerance else "exact"]
     )
     words = ["lossbisect", "bisect", "--repo", str(plan.repo), "--good", good, "--bad", bad]
+    if plan.scope.searched is Searched.BRIDGE:
+        words += ["--search", plan.scope.searched.value]
+    elif plan.bridge_commit is not None:
+        words += ["--bridge", plan.bridge_commit]
     words += ["--recipe", plan.recipe, "--trainer", plan.trainer.value, "--lane", plan.lane.value]
     words += ["--python", str(plan.python), "--timeout", f"{plan.timeout_s:g}", "--metric", plan.metric, *tolerance]
-    return shlex.join(words)
+    return shlex.join([*words, *_search_words(plan.search)])
+
+
+def _search_words(search: SearchOptions) -> list[str]:
+    """The options that say what is hunted, and with what commits are run."""
+    words = [] if search.regress is Regress.LOSS else ["--regress", search.regress.value]
+    words += ["--find-fix"] if search.find_fix else []
+    words += [] if search.min_effect is None else ["--min-effect", f"{search.min_effect:g}"]
+    for fixup in search.fixups:
+        words += ["--fixup", fixup.name if fixup.when is None else f"{fixup.name}@{fixup.when}"]
+    return words
 
 
 def _next_step(result: BisectResult) -> str:
@@ -166,34 +210,49 @@ def _next_step(result: BisectResult) -> str:
 
 
 def _title(result: BisectResult) -> str:
-    metric = metric_name(result.plan.metric)
+    what = result.terms.hunted or metric_name(result.plan.metric)
     if result.culprit:
         certainty = "" if result.answer is Answer.FOUND else " (unconfirmed)"
-        return f"{metric} moved by {result.culprit.commit.short}{certainty}: {result.culprit.commit.subject}"
+        commit = result.culprit.commit
+        return f"{what} {result.terms.moved} by {commit.short}{certainty}: {commit.subject}"
     if result.answer is Answer.EVERY_CHANGE:
         ends = f"{result.commits.good.short}..{result.commits.bad.short}"
-        return f"{metric}: {counted(len(result.finding.changes), 'change')} in {ends}"
+        return f"{what}: {counted(len(result.finding.changes), 'change')} in {ends}"
     if result.answer is Answer.SEVERAL:
-        return f"{metric} moved by one of {counted(len(result.candidates), 'commit')}"
-    return f"{metric}: {result.answer.value} between {result.commits.good.short} and {result.commits.bad.short}"
+        return f"{what} {result.terms.moved} by one of {counted(len(result.candidates), 'commit')}"
+    return f"{what}: {result.answer.value} between {result.commits.good.short} and {result.commits.bad.short}"
 
 
 def warnings_of(result: BisectResult) -> tuple[str, ...]:
     """What a reader should know before believing the answer."""
-    harmless = (_HARMLESS,) if result.culprit and result.culprit.is_harmless else ()
-    return (*harmless, *result.finding.warnings)
+    what, revert = result.culprit.harmless if result.culprit else None, result.finding.revert
+    harmless = (_HARMLESS.format(what=what),) if what is not None else ()
+    not_alone = (_NOT_ALONE,) if revert is not None and revert.comes_back is False else ()
+    bridges = other_bridges(result.finding.steps, result.plan.bridge_commit)
+    return (*harmless, *not_alone, *([bridges] if bridges else []), *result.finding.warnings)
 
 
 def _sides(result: BisectResult) -> tuple[str, str]:
     """Names of the two curves that are shown."""
+    terms = result.terms
     good, bad = (result.commits.at(index).short for index in (result.finding.good, result.finding.bad))
-    return f"{good} (last good)", f"{bad} ({'first bad' if result.culprit else 'bad'})"
+    return f"{good} ({terms.last})", f"{bad} ({terms.turning if result.culprit else terms.new})"
 
 
 def _who_text(result: BisectResult) -> str:
     if result.finding.changes:
         return changes_text(result)
     return _culprit_text(result.culprit, result) if result.culprit else _candidates_text(result.candidates)
+
+
+def _way_text(result: BisectResult) -> str:
+    lines = [f"  {number}  {each.text}" for number, each in enumerate(result.passages, start=1)]
+    return "\n".join(["on the way", *lines]) if lines else ""
+
+
+def _way_markdown(result: BisectResult) -> str:
+    lines = [f"{number}. {_escaped(each.text)}" for number, each in enumerate(result.passages, start=1)]
+    return "\n".join(["## On the way", "", *lines]) if lines else ""
 
 
 def _culprit_text(culprit: Culprit, result: BisectResult) -> str:
@@ -206,6 +265,7 @@ def _culprit_text(culprit: Culprit, result: BisectResult) -> str:
         ["date", commit.date],
         ["parent", f"{culprit.parent.sha}  {culprit.parent.subject}"],
         *_labelled("files", _files(culprit)),
+        *([["reverted", result.reverted]] if result.reverted else []),
     ]
     rows += [["merged", f"{each.short}  {each.subject}"] for each in culprit.merged[:_MOST_FILES]]
     return _text_table(rows)
@@ -228,6 +288,7 @@ def _culprit_markdown(culprit: Culprit, result: BisectResult) -> str:
         ["Date", commit.date],
         ["Parent", f"{_linked(culprit.parent, result)} {_escaped(culprit.parent.subject)}"],
         ["Files", _escaped(", ".join(_files(culprit)))],
+        *([["Reverted", _escaped(result.reverted)]] if result.reverted else []),
     ]
     rows += [["Merged", f"{_linked(each, result)} {_escaped(each.subject)}"] for each in culprit.merged[:_MOST_FILES]]
     return _markdown_table(rows, is_escaped=True)
@@ -250,7 +311,9 @@ def _candidates_markdown(result: BisectResult) -> str:
 
 
 def _curve_rows(result: BisectResult) -> list[list[str]]:
-    """Both curves with all their digits, around the first difference."""
+    """Both curves with all their digits, around the first difference; none where no curves were judged."""
+    if result.finding.judgement is None:
+        return []
     comparison = result.finding.judgement.comparison
     rows = list(comparison.curves.frame.select("iteration", "baseline", "candidate", "delta").iter_rows())
     since = comparison.difference.first_difference
@@ -267,13 +330,13 @@ def _step_rows(result: BisectResult) -> list[list[str]]:
     rows = [["run", "commit", "why", "verdict", "time", "reason"]]
     for number, step in enumerate(result.finding.steps, start=1):
         is_own = step.verdict is CommitVerdict.BAD and step.is_bad_curve is False
-        verdict = "other curve" if is_own else step.verdict.value
+        verdict = "other curve" if is_own else result.terms.verdict(step.verdict)
         rows.append(
             [
                 str(number),
                 step.commit[:10],
-                step.role.value,
-                f"bad ({verdict})" if verdict == "other curve" else verdict,
+                result.terms.role(step.role),
+                f"{result.terms.new} ({verdict})" if verdict == "other curve" else verdict,
                 "stored" if step.record.stored_as else f"{step.record.duration_s:.0f} s",
                 f"{step.reason} ({step.record.reason})" if step.record.outcome is Outcome.CUT else step.reason,
             ]
@@ -283,7 +346,8 @@ def _step_rows(result: BisectResult) -> list[list[str]]:
 
 def _witnesses(result: BisectResult) -> str:
     lines = []
-    for name, difference in result.finding.judgement.comparison.witnesses.items():
+    judgement = result.finding.judgement
+    for name, difference in judgement.comparison.witnesses.items() if judgement is not None else ():
         if difference.first_difference is None:
             lines.append(f"- {metric_name(name)}: equal")
             continue
@@ -310,8 +374,9 @@ def _provenance(result: BisectResult) -> str:
 
 def is_proven(step: BisectStep) -> bool:
     """Whether the run itself said that it was the commit asked for, unchanged."""
-    ran = step.record.provenance
-    return ran is not None and ran.mcore_commit == step.commit and ran.is_clean is not False
+    ran, asked = step.record.provenance, step.record.spec.sources
+    wanted = asked.mcore_commit if asked.stands_for == step.commit else step.commit
+    return ran is not None and ran.mcore_commit == wanted and ran.is_clean is not False
 
 
 def _reference(commit: CommitInfo, result: BisectResult) -> str | None:
@@ -346,7 +411,8 @@ def _culprit_json(culprit: Culprit) -> dict[str, object]:
         "parent": culprit.parent.sha,
         "files": [asdict(file) for file in culprit.files],
         "merged": [_commit_json(commit) for commit in culprit.merged],
-        "is_harmless": culprit.is_harmless,
+        "is_harmless": culprit.harmless is not None,
+        "harmless": culprit.harmless,
     }
 
 

@@ -7,7 +7,16 @@ from lossbisect.bisect.culprit import BisectResult, Change
 from lossbisect.compare.wording import counted, metric_name, relative_text
 from lossbisect.report.json import without_nan
 
-__all__ = ["changelog_json", "changelog_markdown", "changes_json", "changes_markdown", "changes_text"]
+__all__ = [
+    "changelog_json",
+    "changelog_markdown",
+    "changes_json",
+    "changes_markdown",
+    "changes_text",
+    "span_text",
+    "tested_text",
+    "witness_texts",
+]
 
 _MOST_NAMED = 3
 
@@ -17,7 +26,7 @@ def changes_text(result: BisectResult) -> str:
     lines = []
     for change in result.finding.changes:
         lines.append(f"  {_names(change, result)}  {_shown(change, result)}")
-        lines += [f"    {line}" for line in _witnesses(change)]
+        lines += [f"    {line}" for line in witness_texts(change)]
     return "\n".join(lines)
 
 
@@ -25,7 +34,7 @@ def changes_markdown(result: BisectResult) -> str:
     """A table, oldest change first; commits and pull requests are links where the repository is on GitHub."""
     rows = ["| commit | subject | author | since iteration | size | other metrics |", "|---|---|---|---|---|---|"]
     for change in result.finding.changes:
-        commit = result.commits.at(change.bad)
+        commit = change.told_by(result.commits)
         difference = change.judgement.comparison.difference
         size = "not finite" if difference.largest_rel is None else relative_text(difference.largest_rel)
         cells = [
@@ -34,7 +43,7 @@ def changes_markdown(result: BisectResult) -> str:
             _safe(commit.author),
             str(difference.first_difference),
             size,
-            "; ".join(_witnesses(change)),
+            "; ".join(witness_texts(change)),
         ]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
@@ -42,21 +51,34 @@ def changes_markdown(result: BisectResult) -> str:
 
 def changelog_markdown(result: BisectResult) -> str:
     """The whole changelog between two commits."""
-    good, bad = result.commits.good.short, result.commits.bad.short
-    plan = result.plan
-    tested = len({step.index for step in result.finding.steps})
-    what_ran = (
-        f"{counted(len(result.commits.commits), 'commit')}, {tested} of them run with recipe `{plan.recipe}`, trainer "
-        f"{plan.trainer.value}, lane {plan.lane.value}. {result.confidence} Between two commits with the same curve no "
-        "change is looked for: one that came and went there is not seen."
-    )
     lines = [
-        f"# {metric_name(plan.metric).capitalize()} changes, {good}..{bad}",
+        f"# {metric_name(result.plan.metric).capitalize()} changes, {span_text(result)}",
         result.finding.reason,
         changes_markdown(result) if result.finding.changes else "",
-        what_ran,
+        "\n".join(f"> **Warning:** {warning}" for warning in result.finding.warnings),
+        tested_text(result),
     ]
     return "\n\n".join(line for line in lines if line) + "\n"
+
+
+def span_text(result: BisectResult) -> str:
+    """The two commits between which changes were looked for: ``A..B``."""
+    return f"{result.commits.good.short}..{result.commits.bad.short}"
+
+
+def tested_text(result: BisectResult, code: str = "`") -> str:
+    """What ran, how sure it is, and what isn't seen that way.
+
+    Args:
+        result: The changelog.
+        code: What stands around the recipe's name.
+    """
+    plan, tested = result.plan, len({step.index for step in result.finding.steps})
+    return (
+        f"{counted(len(result.commits.commits), 'commit')}, {tested} of them run with recipe "
+        f"{code}{plan.recipe}{code}, trainer {plan.trainer.value}, lane {plan.lane.value}. {result.confidence} Between "
+        "two commits with the same curve no change is looked for: one that came and went there is not seen."
+    )
 
 
 def changelog_json(result: BisectResult) -> str:
@@ -85,6 +107,7 @@ def changes_json(result: BisectResult) -> list[dict[str, object]]:
             "subject": result.commits.at(change.bad).subject,
             "pull_request": result.commits.at(change.bad).pull_request,
             "before": result.commits.at(change.good).sha,
+            "merged": [{"commit": each.sha, "subject": each.subject, "author": each.author} for each in change.merged],
             "difference": asdict(change.judgement.comparison.difference),
             "witnesses": {name: asdict(each) for name, each in change.judgement.comparison.witnesses.items()},
         }
@@ -96,7 +119,8 @@ def _names(change: Change, result: BisectResult) -> str:
     commit = result.commits.at(change.bad)
     more = change.bad - change.good - 1
     if not more:
-        return f"{commit.short} {commit.subject} ({commit.author})"
+        told = change.told_by(result.commits)
+        return f"{commit.short} {told.subject} ({told.author})"
     return f"one of the {more + 1} commits after {result.commits.at(change.good).short} up to {commit.short}"
 
 
@@ -106,7 +130,8 @@ def _shown(change: Change, result: BisectResult) -> str:
     return f"{metric_name(result.plan.metric)} from iteration {difference.first_difference} on{size}"
 
 
-def _witnesses(change: Change) -> list[str]:
+def witness_texts(change: Change) -> list[str]:
+    """What else moved with a change, a few words for each metric, the first few metrics."""
     return [
         f"{metric_name(name)} from iteration {each.first_difference} on, up to {relative_text(each.largest_rel or 0.0)}"
         for name, each in change.judgement.comparison.witnesses.items()

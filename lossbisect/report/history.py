@@ -13,7 +13,16 @@ from lossbisect.report.plain import printable
 from lossbisect.triage.tip import LEAST_BEFORE, TipTest, last_value, tip_test
 from lossbisect.triage.types import Entry, Kind, Series
 
-__all__ = ["SCHEMA_VERSION", "draw_history", "history_json", "history_text", "last_loss", "tip_of"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "draw_history",
+    "history_json",
+    "history_text",
+    "last_loss",
+    "series_title",
+    "tip_of",
+    "tip_text",
+]
 
 SCHEMA_VERSION = 1
 _HEAD = ("when", "commit", "kind", "last loss", "change", "why")
@@ -63,16 +72,18 @@ def history_text(series: Series, entries: Sequence[Entry]) -> str:
         before = loss if math.isfinite(loss) else before
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return printable("\n".join([_title(series, entries), "", *lines, "", _tip_text(tip_of(entries))]))
+    return printable("\n".join([series_title(series, len(entries)), "", *lines, "", tip_text(tip_of(entries))]))
 
 
-def _title(series: Series, entries: Sequence[Entry]) -> str:
+def series_title(series: Series, count: int) -> str:
+    """Recipe, trainer, lane and metric of a series, and how many records it has."""
     machine = f", {series.machine}" if series.machine != series.lane else ""
     what = f"{series.recipe} ({series.trainer}, {series.lane}{machine}), {metric_name(series.metric)}"
-    return f"{what}: {counted(len(entries), 'record')}"
+    return f"{what}: {counted(count, 'record')}"
 
 
-def _tip_text(found: TipTest | None) -> str:
+def tip_text(found: TipTest | None) -> str:
+    """One sentence: whether the newest commit's last loss lies within the scatter of those before."""
     if found is None:
         return f"newest commit: fewer than {LEAST_BEFORE} records of other commits, so their scatter can't be told"
     where = "beyond" if found.is_alarm else "within"
@@ -117,7 +128,7 @@ def draw_history(found: Sequence[tuple[Series, Sequence[Entry]]], path: Path) ->
         axes.scatter(range(len(losses)), losses, color=colours, zorder=2)
         shown = range(0, len(entries), max(1, len(entries) // 12))
         axes.set_xticks(list(shown), [entries[at].point.mcore[:7] for at in shown], rotation=30, ha="right")
-        axes.set_title(printable(_title(series, entries)), loc="left", fontsize=10, parse_math=False)
+        axes.set_title(printable(series_title(series, len(entries))), loc="left", fontsize=10, parse_math=False)
         axes.set_ylabel(f"last {metric_name(series.metric)}")
         axes.grid(visible=True, color="#e4e7eb")
     try:

@@ -7,9 +7,19 @@ from lossbisect.bisect.types import CommitInfo
 from lossbisect.compare.wording import counted
 from lossbisect.report.json import without_nan
 from lossbisect.report.plain import printable
-from lossbisect.triage.types import CaseReport, Kind, TriageReport
+from lossbisect.triage.types import Axis, CaseReport, Kind, TriageReport
 
-__all__ = ["SCHEMA_VERSION", "ack_command", "case_name", "case_text", "headline", "triage_json", "triage_text", "worst"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "ack_command",
+    "blamed_bridge",
+    "case_name",
+    "case_text",
+    "headline",
+    "triage_json",
+    "triage_text",
+    "worst",
+]
 
 SCHEMA_VERSION = 1
 _WORST = (
@@ -36,7 +46,8 @@ def headline(report: TriageReport) -> str:
     count = sum(case.kind is kind for case in report.cases)
     of = f" ({count} of {counted(len(report.cases), 'training')})" if len(report.cases) > 1 else ""
     known = "" if report.is_news or kind in (Kind.OK, Kind.ACKNOWLEDGED) else ", reported before"
-    return f"{kind.upper()}{known}: {report.commit.short} {report.commit.subject}{of}"
+    whose = "Bridge " if report.newest is report.bridge else ""
+    return f"{kind.upper()}{known}: {whose}{report.newest.short} {report.newest.subject}{of}"
 
 
 def triage_text(report: TriageReport) -> str:
@@ -60,7 +71,13 @@ def ack_command(case: CaseReport) -> str | None:
     """The command that says that a new change is meant; None where there is nothing to acknowledge."""
     if not case.is_news or case.kind not in (Kind.REGRESSION, Kind.IMPROVEMENT) or not case.blame:
         return None
-    return f"lossbisect ack {case.blame.commits[-1].short} --reason '...'"
+    name = case.blame.commits[-1].short
+    return f"lossbisect ack {'bridge:' if blamed_bridge(case) else ''}{name} --reason '...'"
+
+
+def blamed_bridge(case: CaseReport) -> bool:
+    """The blame is on commits of Bridge."""
+    return case.blame is not None and case.blame.axis is Axis.BRIDGE
 
 
 def _who(commit: CommitInfo) -> str:
@@ -73,7 +90,8 @@ def _lines(case: CaseReport) -> list[str]:
         lines.append(f"  compared with  {case.reference.short}")
     if case.blame is not None:
         label = "commit" if case.blame.is_confirmed else "one of"
-        lines += [f"  {label:<13}  {_who(commit)}" for commit in case.blame.commits]
+        whose = "Bridge " if blamed_bridge(case) else ""
+        lines += [f"  {label:<13}  {whose}{_who(commit)}" for commit in case.blame.commits]
         lines.append(f"  {'known by':<13}  {case.blame.reason}")
     if case.acknowledgement is not None:
         lines.append(f"  acknowledged   by {case.acknowledgement.by}: {case.acknowledgement.reason}")
@@ -95,6 +113,7 @@ def triage_json(report: TriageReport) -> str:
         "repository": report.repository,
         "commit": asdict(report.commit),
         "bridge_commit": report.point.bridge,
+        "is_bridges_commit": report.is_bridges,
         "cases": [asdict(case) for case in report.cases],
     }
     return json.dumps(without_nan(told), indent=2, allow_nan=False, ensure_ascii=False, default=str)

@@ -24,7 +24,7 @@ def triage_markdown(report: TriageReport) -> str:
     from lossbisect.report.html.markdown import page_markdown
     from lossbisect.report.html.triage import triage_page
 
-    return page_markdown(triage_page(report))
+    return page_markdown(triage_page(report, is_whole=False))
 
 
 def write_triage(report: TriageReport, file: Path) -> None:

@@ -4,6 +4,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -104,7 +105,7 @@ class StoredRuns:
             return run()
         known = self._recall(key, repeat, out, should_stop, on_line)
         if known is not None:
-            return known
+            return _as_asked(known, spec)
         with self._lock:
             self._has_run = True
         record = run()
@@ -212,6 +213,7 @@ class _Runner(Protocol):
         *,
         repeat: int | None = 0,
         should_stop: Callable[[], bool] | None = None,
+        without: str | None = None,
     ) -> RunRecord: ...
 
     def read(self, record: RunRecord) -> "RunLog": ...
@@ -220,13 +222,13 @@ class _Runner(Protocol):
 class StoredRunner:
     """A runner of a bisect's commits in whose place the store answers, without a checkout, where it can."""
 
-    def __init__(self, runner: _Runner, runs: StoredRuns, spec_of: Callable[[str], RunSpec]) -> None:
+    def __init__(self, runner: _Runner, runs: StoredRuns, spec_of: Callable[[str, str | None], RunSpec]) -> None:
         """Wrap a runner.
 
         Args:
             runner: Runs what isn't stored.
             runs: The runs of this bisect.
-            spec_of: What the runner would run for a commit.
+            spec_of: What the runner would run for a commit, and one that is taken back on top of it.
         """
         self._runner = runner
         self._runs = runs
@@ -240,12 +242,13 @@ class StoredRunner:
         *,
         repeat: int | None = 0,
         should_stop: Callable[[], bool] | None = None,
+        without: str | None = None,
     ) -> RunRecord:
         """As `Runner.run`, or a run from the store."""
         record = self._runs.get(
-            self._spec_of(commit),
+            self._spec_of(commit, without),
             out,
-            lambda: self._runner.run(commit, out, on_line, repeat=repeat, should_stop=should_stop),
+            lambda: self._runner.run(commit, out, on_line, repeat=repeat, should_stop=should_stop, without=without),
             repeat=repeat,
             should_stop=should_stop,
             on_line=on_line,
@@ -257,6 +260,12 @@ class StoredRunner:
     def read(self, record: RunRecord) -> "RunLog":
         """The run's curves."""
         return self._runner.read(record)
+
+
+def _as_asked(record: RunRecord, spec: RunSpec) -> RunRecord:
+    """A stored run as the answer to this spec: the same code may stand for another commit than when it was run."""
+    sources = replace(record.spec.sources, stands_for=spec.sources.stands_for)
+    return replace(record, spec=replace(record.spec, sources=sources))
 
 
 def _say(on_line: OnLine | None, text: str) -> None:

@@ -131,16 +131,23 @@ class RunStore:
 
     def runs(self, chosen: RunFilter | None = None) -> list[StoredRun]:
         """Runs that fit a filter, the newest last; unusable ones included."""
-        chosen = chosen or RunFilter()
-        asked = {
-            "mcore_commit LIKE ? || '%'": chosen.commit and chosen.commit.lower().replace("%", "").replace("_", ""),
-            "recipe = ?": chosen.recipe,
-            "trainer = ?": chosen.trainer,
-            "lane = ?": chosen.lane,
-            "added_at >= ?": chosen.since and chosen.since.astimezone(UTC).isoformat(),
-        }
-        given = {clause: value for clause, value in asked.items() if value is not None}
-        return self._select(" AND ".join(given) or "1", [str(value) for value in given.values()])
+        return self._select(*_clauses(chosen))
+
+    def newest(self, chosen: RunFilter | None = None, *, skip: int = 0, most: int) -> list[StoredRun]:
+        """As `runs`, but the newest first, and so many at most after so many that are skipped."""
+        where, values = _clauses(chosen)
+        order = "added_at DESC, id DESC"  # the ids alone are sorted: a run's row is long
+        ids = f"SELECT id FROM runs WHERE {where} ORDER BY {order} LIMIT {most:d} OFFSET {skip:d}"  # noqa: S608
+        return self._select(f"id IN ({ids})", values, order=order)
+
+    def count(self, chosen: RunFilter | None = None) -> int:
+        """Number of the runs that fit a filter."""
+        if not self.file.exists():
+            return 0
+        where, values = _clauses(chosen)
+        with reading(self.file) as connection:
+            found: int = connection.execute(f"SELECT COUNT(*) FROM runs WHERE {where}", values).fetchone()[0]  # noqa: S608
+        return found
 
     def find(self, name: str) -> StoredRun:
         """The run of this id, or whose id has this part and no other has.
@@ -148,10 +155,9 @@ class RunStore:
         Raises:
             StoreError: There is none, or several.
         """
-        found = [run for run in self.runs() if name and name in run.id]
-        exact = [run for run in found if run.id == name]
-        if len(exact or found) == 1:
-            return (exact or found)[0]
+        found = self._select("id = ?", [name]) or (self._select("instr(id, ?)", [name]) if name else [])
+        if len(found) == 1:
+            return found[0]
         if found:
             raise StoreError(
                 f"{self.file}: '{name}' may be any of {', '.join(run.id for run in found[-5:])}. Say more."
@@ -179,12 +185,26 @@ class RunStore:
         there = [run for run in found if run.record.out.is_dir()]
         return sorted(there, key=lambda run: run.repetition)
 
-    def _select(self, where: str, values: list[str]) -> list[StoredRun]:
+    def _select(self, where: str, values: list[str], *, order: str = "added_at, id") -> list[StoredRun]:
         if not self.file.exists():
             return []
         with reading(self.file) as connection:
-            rows = connection.execute(f"{_RUNS} WHERE {where} ORDER BY added_at, id", values).fetchall()
+            rows = connection.execute(f"{_RUNS} WHERE {where} ORDER BY {order}", values).fetchall()
         return [_stored_run(row, self.folder) for row in rows]
+
+
+def _clauses(chosen: RunFilter | None) -> tuple[str, list[str]]:
+    """A filter as SQL, and its values."""
+    chosen = chosen or RunFilter()
+    asked = {
+        "mcore_commit LIKE ? || '%'": chosen.commit and chosen.commit.lower().replace("%", "").replace("_", ""),
+        "recipe = ?": chosen.recipe,
+        "trainer = ?": chosen.trainer,
+        "lane = ?": chosen.lane,
+        "added_at >= ?": chosen.since and chosen.since.astimezone(UTC).isoformat(),
+    }
+    given = {clause: value for clause, value in asked.items() if value is not None}
+    return " AND ".join(given) or "1", [str(value) for value in given.values()]
 
 
 def _put_aside_what_no_longer_repeats(connection: sqlite3.Connection, key: RunKey, curve: str) -> None:

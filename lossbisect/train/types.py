@@ -51,6 +51,7 @@ class Sources:
         mcore_commit: Full SHA that ``mcore`` is expected to be at, or None where it isn't under git.
         bridge_commit: The same of ``bridge``.
         is_ours: The trees were made by lossbisect, so byte code may be kept in them.
+        stands_for: Full SHA of the commit that ``mcore_commit`` is with patches on top; None: it is that commit itself.
     """
 
     mcore: Path | None = None
@@ -58,6 +59,7 @@ class Sources:
     mcore_commit: str | None = None
     bridge_commit: str | None = None
     is_ours: bool = False
+    stands_for: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -91,6 +91,7 @@ class ScriptedRunner:
         stops: Of each commit's latest run, whether it should end.
         change: Called with each finished record and the number of the run, to change it.
         wait: Called while a run goes on.
+        reverted: What a commit does with another one taken back; None: it doesn't go back cleanly.
     """
 
     script: Callable[[str], Script]
@@ -99,6 +100,7 @@ class ScriptedRunner:
     stops: dict[str, Callable[[], bool]] = field(default_factory=dict)
     change: Callable[[RunRecord, int], RunRecord] = lambda record, _: record
     wait: Callable[[], None] = lambda: None
+    reverted: Callable[[str, str], Script] | None = None
 
     def run(
         self,
@@ -108,8 +110,11 @@ class ScriptedRunner:
         *,
         repeat: int | None = 0,
         should_stop: Callable[[], bool] | None = None,
+        without: str | None = None,
     ) -> RunRecord:
         """Write the scripted losses down as a run; it ends too fast to be cut."""
+        if without is not None:
+            return self._without(commit, out, without)
         self.ran.append(commit)
         self.repeats.append(repeat)
         self.stops[commit] = should_stop or (lambda: False)
@@ -124,6 +129,15 @@ class ScriptedRunner:
         else:
             write_curve(record.scalars, scripted)
         return self.change(record, len(self.ran))
+
+    def _without(self, commit: str, out: Path, without: str) -> RunRecord:
+        out.mkdir(parents=True)
+        record = make_record(commit, out)
+        scripted = Outcome.VOID if self.reverted is None else self.reverted(commit, without)
+        if isinstance(scripted, Outcome):
+            return replace(record, outcome=scripted, reason="the revert doesn't apply: here.py:1", exit_code=None)
+        write_curve(record.scalars, scripted)
+        return record
 
     def read(self, record: RunRecord) -> RunLog:
         """The losses as a log."""

@@ -58,7 +58,7 @@ class Bench:
         """Search the range; a second call goes on with the same journal."""
         if self.bisect_id is None:
             plan = make_plan(self.folder, self.commits.good.sha, self.commits.bad.sha, tolerance=tolerance)
-            plan = replace(plan, search=search or SearchOptions())
+            plan = replace(plan, search=search or SearchOptions(revert=False))
             journal = Journal.create(self.folder, plan)
             self.bisect_id = journal.id
         else:
@@ -104,6 +104,7 @@ def test_names_the_first_bad_commit(tmp_path: Path, at: int) -> None:
     assert (finding.answer, finding.bad, finding.good) == (Answer.FOUND, at, at - 1)
     assert bench.ran[:3] == [-1, -1, 7]
     assert bench.ran[-2:] == [at - 1, at]
+    assert finding.judgement is not None
     assert finding.judgement.comparison.difference.first_difference == 3
     assert finding.warnings == ()
 
@@ -229,6 +230,7 @@ def test_noise_of_the_good_end_is_not_a_change(tmp_path: Path) -> None:
     bench = Bench(tmp_path, 8, noisy(one_change(5, bad=tuple(1.1 * v for v in GOOD_CURVE)), 1e-6))
     finding = bench.drive()
     assert (finding.answer, finding.bad) == (Answer.FOUND, 5)
+    assert finding.noise is not None
     assert finding.noise.source == "repeats"
     assert any("not determined" in text for text in bench.texts(EventKind.NOTE))
 

@@ -8,6 +8,7 @@ import pytest
 
 from lossbisect.bisect.codebase import open_codebase
 from lossbisect.bisect.names import Ends, latest_bump, named_ends, resolve
+from lossbisect.bisect.scope import Scope, Searched
 from lossbisect.errors import GitError
 from tests.bisect.support import commit, git, make_bridge
 
@@ -137,7 +138,7 @@ def test_the_fetch_that_is_advised_works(dated: tuple[Path, list[str]], tmp_path
 
 
 def test_ends_that_are_not_named_come_from_the_checkout(dated: tuple[Path, list[str]], tmp_path: Path) -> None:
-    """No end: the latest bump; no bad end: what is checked out; no good end: it has to be named."""
+    """No end: the latest bump; no bad end: what is checked out; no good end: it has to be looked for."""
     folder, shas = dated
     bridge = tmp_path / "bridge"
     make_bridge(bridge, folder)
@@ -151,5 +152,9 @@ def test_ends_that_are_not_named_come_from_the_checkout(dated: tuple[Path, list[
         good = named_ends(code, shas[1], None)
         assert (good.good, good.bad) == (shas[1], shas[2])
         assert named_ends(code, "a", "b") == Ends(good="a", bad="b")
-        with pytest.raises(GitError, match="--good"):
-            named_ends(code, None, "main")
+        assert named_ends(code, None, "main") == Ends(good=None, bad="main")
+        assert named_ends(code, None, None, Scope(oldest="HEAD~1")).bad == shas[2]
+        searched = named_ends(code, None, None, Scope(searched=Searched.BRIDGE))
+        assert (searched.good, searched.bad) == (None, git(bridge, "rev-parse", "HEAD"))
+        with pytest.raises(GitError, match="leave one of them out"):
+            named_ends(code, "a", "b", Scope(oldest="c"))

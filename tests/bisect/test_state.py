@@ -115,13 +115,15 @@ def test_two_processes_cannot_share_a_bisect(tmp_path: Path) -> None:
 
 
 def test_only_a_finished_run_stands_for_an_end(tmp_path: Path) -> None:
-    """A failed end is to be run again; a failed commit in the search is an answer."""
+    """A failed end is to be run again, unless its failure is what is hunted; in the search a failure is an answer."""
     failed = replace(make_record(SHA, tmp_path), outcome=Outcome.FAILED)
     with Journal.create(tmp_path, make_plan(tmp_path, SHA, SHA)) as journal:
-        journal.append(make_step(-1, failed, Role.GOOD_END))
+        journal.append(replace(make_step(-1, failed, Role.GOOD_END), verdict=CommitVerdict.SKIP))
         journal.append(make_step(3, failed))
         assert journal.find(Role.GOOD_END, -1) is None
         assert journal.find(Role.SEARCH, 3) is not None
+        journal.append(replace(make_step(4, failed, Role.BAD_END), verdict=CommitVerdict.BAD))
+        assert journal.find(Role.BAD_END, 4) is not None
 
 
 def test_runs_can_be_taken_back(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_changed_files_need_consent(tmp_path: Path) -> None:
 def test_json_is_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The object has a schema version, the culprit, every run, and full digits."""
     shas = make_history(tmp_path / "mlm", LOSSES)
-    assert run("--repo", str(tmp_path / "mlm"), "--good", shas[0], "--bad", "main", "--json") == 0
+    assert run("--repo", str(tmp_path / "mlm"), "--good", shas[0], "--bad", "main", "--json", "--jobs", "1") == 0
     report = json.loads(capsys.readouterr().out)
     assert report["schema_version"] == 1
     assert report["answer"] == "first bad commit"
@@ -129,7 +129,7 @@ def test_report_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     git(tmp_path / "mlm", "config", "remote.origin.url", "git@github.com:NVIDIA/Megatron-LM.git")
     report = tmp_path / "new" / "report"
     arguments = ["--repo", str(tmp_path / "mlm"), "--good", shas[0], "--bad", "main", "--report-dir", str(report)]
-    assert run(*arguments) == 0
+    assert run(*arguments, "--jobs", "1") == 0
     markdown = (report / "report.md").read_text(encoding="utf-8")
     assert f"NVIDIA/Megatron-LM@{shas[6]}" in markdown
     assert "NVIDIA/Megatron-LM#106" in markdown

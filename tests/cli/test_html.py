@@ -55,7 +55,8 @@ def test_bisect_writes_a_page(
     monkeypatch.setenv("LOSSBISECT_CACHE_DIR", str(tmp_path / "cache"))
     shas = make_history(tmp_path / "mlm", [10.25] * 3 + [None] + [10.25, 10.25, 10.26, 10.26])
     page = tmp_path / "bisect.html"
-    assert run("bisect", "--repo", str(tmp_path / "mlm"), "--good", shas[0], "--bad", "main", "--html", str(page)) == 0
+    words = ("--repo", str(tmp_path / "mlm"), "--good", shas[0], "--bad", "main", "--jobs", "1")
+    assert run("bisect", *words, "--html", str(page)) == 0
     assert f"Wrote {page}" in capsys.readouterr().err
     text = page.read_text(encoding="utf-8")
     assert f"{shas[6][:10]} is the first bad commit" in text

@@ -21,7 +21,7 @@ def _run(*arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProce
         (["nosuch"], "No such command 'nosuch'"),
         (["compare", "only-one.log"], "does not exist"),
         (["compare", ".", "."], "is a directory"),
-        (["bisect", "--bad", "x"], "--good"),
+        (["bisect", "--bad", "x", "--oldest", "y"], "not a git checkout"),
         (["bisect", "--repo", "nowhere", "--good", "a", "--bad", "b"], "no such folder"),
         (["bisect", "--repo", ".", "--good", "a", "--bad", "b"], "not a git checkout"),
         (["run", "--commit", "abc"], "--repo"),

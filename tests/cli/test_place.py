@@ -92,7 +92,7 @@ def test_a_plan_does_nothing(tmp_path: Path) -> None:
     code, said = _bisect(tmp_path / "mlm", tmp_path / "work", "--command", "bash train.sh {worktree}", "--plan")
     assert code == 0
     assert "7 commits" in said
-    assert "about 8" in said
+    assert "about 9" in said
     assert "no earlier run" in said
     assert "bash train.sh {worktree}" in said
     assert snapshot(tmp_path) == before
@@ -103,7 +103,7 @@ def test_an_expensive_run_is_asked_for(tmp_path: Path) -> None:
     make_history(tmp_path / "mlm", [10.0] * 8)
     code, said = _bisect(tmp_path / "mlm", tmp_path / "work", "--command", "true", "--lane", "cuda")
     assert code == 2
-    assert "8 runs, at most 4 GPU hours: more than --max-gpu-hours 1" in said
+    assert "9 runs, at most 4.5 GPU hours: more than --max-gpu-hours 1" in said
     assert "--yes" in said
     assert not (tmp_path / "work").exists()
 
@@ -111,7 +111,7 @@ def test_an_expensive_run_is_asked_for(tmp_path: Path) -> None:
 def test_a_cheap_run_is_not_asked_for(tmp_path: Path) -> None:
     """With a short time limit, a higher one for hours, or --yes it starts; no trainer, so the good end fails."""
     make_history(tmp_path / "mlm", [10.0] * 8)
-    for words in (("--timeout", "60"), ("--yes",), ("--max-gpu-hours", "4")):
+    for words in (("--timeout", "60"), ("--yes",), ("--max-gpu-hours", "5")):
         code, said = _bisect(tmp_path / "mlm", tmp_path / "work", "--command", "true", "--lane", "cuda", *words)
         assert code != 0
         assert "GPU hours" not in said

@@ -8,8 +8,10 @@ from lossbisect.bisect import BisectResult, Event, EventKind, bisect_range
 from lossbisect.bisect.recall import Unfinished, recall_bisect
 from lossbisect.bisect.state import Journal
 from lossbisect.cli import main
+from lossbisect.train.executors import ExecutorOptions
 from tests.bisect import support
 from tests.bisect.support import make_history, snapshot
+from tests.serve.made import make_report, make_run
 
 LOSSES = [10.25] * 3 + [None] + [10.25, 10.25, 10.26, 10.26]
 """Commit 6 moves the loss; the first midpoint can't be imported."""
@@ -43,7 +45,7 @@ def bisected(folder: Path, *, stop_after: int | None = None) -> list[str]:
             raise KeyboardInterrupt
 
     try:
-        bisect_range(folder / "mlm", shas[0], "main", on_event=on_event)
+        bisect_range(folder / "mlm", shas[0], "main", executor=ExecutorOptions(jobs=1), on_event=on_event)
     except KeyboardInterrupt:
         assert stop_after is not None
     return shas
@@ -109,18 +111,83 @@ def test_nothing_to_report_exits_2(
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("has_browser", "code"), [(True, 0), (False, 2)])
+@pytest.mark.parametrize(("display", "has_browser"), [(":0", True), (":0", False), (None, True)])
 def test_open_shows_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], has_browser: bool, code: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    display: str | None,
+    has_browser: bool,
 ) -> None:
-    """In the browser; without one its path is all there is, and the exit code says so."""
+    """In the browser; without a display or a browser its path is all there is, and nothing is started."""
     shown: list[str] = []
 
     def show(url: str) -> bool:
         shown.append(url)
         return has_browser
 
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    if display:
+        monkeypatch.setenv("DISPLAY", display)
     monkeypatch.setattr("webbrowser.open", show)
     bisected(tmp_path)
-    assert run("open") == code
-    assert shown == [Path(capsys.readouterr().out.strip()).as_uri()]
+    assert run("open") == 0
+    said = capsys.readouterr()
+    path = Path(said.out.strip())
+    assert path.is_file()
+    assert shown == ([path.as_uri()] if display else [])
+    assert ("lossbisect serve" in said.err) is not (display is not None and has_browser)
+
+
+def test_report_of_a_run_a_triage_and_a_bisect_as_text_and_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each is found by a part of its name; the first line is the verdict, and the page has the same one."""
+    root = tmp_path / "cache"
+    stored, triage = make_run(root), make_report(root)
+    bisected(tmp_path)
+    bisect = next((root / "bisects").iterdir()).name
+    for name, first in ((stored[-6:], stored), (triage[-4:], "REGRESSION"), (bisect, "FIRST BAD COMMIT")):
+        assert run("report", name, "--text") == 0
+        assert capsys.readouterr().out.startswith(first)
+        assert run("report", name) == 0
+        page = Path(capsys.readouterr().out.strip())
+        assert "<h1" in page.read_text(encoding="utf-8")
+        assert page.is_relative_to(root)
+        assert not page.is_relative_to(root / "store")
+
+
+def test_report_of_a_stopped_bisect_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """How far it is, its runs, and how to go on."""
+    bisected(tmp_path, stop_after=4)
+    assert run("report", "--text") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("UNFINISHED: After 4 runs")
+    assert "lossbisect bisect --resume" in out
+
+
+def test_a_name_that_means_several_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two runs share a part of their ids: both are named, none is chosen."""
+    names = [make_run(tmp_path / "cache", number=number) for number in (1, 2)]
+    assert run("report", names[0][:8]) == 2
+    said = capsys.readouterr().err
+    assert all(name in said for name in names)
+
+
+def test_changelog_writes_a_page_with_each_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Verdict first, then each change with its first iteration, size and author, and its curves; also by 'report'."""
+    shas = make_history(tmp_path / "mlm", [10.25, 10.25, 10.5, 10.5, 10.75])
+    page = tmp_path / "changes.html"
+    words = ("--repo", str(tmp_path / "mlm"), "--html", str(page))
+    assert run("changelog", f"{shas[0]}..{shas[-1]}", *words) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "2 changes" in text.split("</h1>")[0]
+    for sha in (shas[2], shas[4]):
+        assert f"{sha[:10]} Change number" in text
+    assert "since iteration" in text
+    assert text.count('class="charts"') == 2
+    capsys.readouterr()
+    assert run("report") == 0
+    again = Path(capsys.readouterr().out.strip()).read_text(encoding="utf-8")
+    assert "2 changes" in again.split("</h1>")[0]

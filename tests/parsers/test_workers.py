@@ -24,7 +24,7 @@ def test_processes_read_what_threads_read(tmp_path: Path, monkeypatch: pytest.Mo
         (workers, "_SMALLEST_BYTES", 0),
         (workers, "_NEAR_BYTES", 100),
         (workers, "BLOCK_BYTES", BLOCK_BYTES),
-        (workers, "_n_processors", lambda: 2),
+        (workers, "usable_cores", lambda: 2),
         (pipeline, "HEAD_BLOCKS", 2),
         (megatron, "HEAD_BLOCKS", 4),
     ):

@@ -141,7 +141,7 @@ def test_brackets_shrink_to_the_change(tmp_path: Path) -> None:
     for step, before, after in zip(steps[1:], found, found[1:], strict=False):
         assert step.verdict is not CommitVerdict.SKIP or before == after
     assert found[-1] == (result.finding.good, result.finding.bad)
-    picture = picture_of(steps, result.commits)
+    picture = picture_of(steps, result.commits, result.terms)
     assert sum(shape.kind == "bar" for shape in picture.shapes) == 21
     assert all(0 <= shape.x <= picture.width and 0 <= shape.y <= picture.height for shape in picture.shapes)
 

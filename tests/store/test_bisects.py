@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from lossbisect.bisect import Answer, BisectResult, bisect_range
+from lossbisect.bisect.training import Training
 from lossbisect.train import run as running
 from lossbisect.train.executors import local
-from lossbisect.train.types import Lane
+from lossbisect.train.types import Lane, Outcome
 from tests.bisect.support import commit, git
 
 TRAINER = """
@@ -60,7 +61,8 @@ def bisect(history: tuple[Path, list[str]]) -> Callable[..., BisectResult]:
 
     def bisect(**options: object) -> BisectResult:
         python = Path(sys.executable)
-        return bisect_range(repo, shas[0], shas[-1], lane=Lane.CUDA, recipe="vanilla-cpu", python=python, **options)  # type: ignore[arg-type]
+        training = Training(lane=Lane.CUDA, recipe="vanilla-cpu", python=python)
+        return bisect_range(repo, shas[0], shas[-1], training=training, **options)  # type: ignore[arg-type]
 
     return bisect
 
@@ -79,7 +81,8 @@ def test_the_second_bisect_runs_nothing(
     assert second.culprit is not None
     assert second.culprit.commit.sha == first.culprit.commit.sha
     assert [step.reason for step in second.finding.steps] == [step.reason for step in first.finding.steps]
-    assert all(step.record.stored_as for step in second.finding.steps)
+    trained = [step for step in second.finding.steps if step.record.outcome is not Outcome.VOID]
+    assert all(step.record.stored_as for step in trained)
     assert all(step.record.out.is_relative_to(tmp_path / "elsewhere") for step in second.finding.steps)
     ids = [step.record.stored_as for step in second.finding.steps]
     assert len(set(ids)) == len(ids), "no stored run is a repeat of itself"

@@ -80,6 +80,15 @@ def test_a_finished_run_is_never_run_twice(make_tree: MakeTree, tmp_path: Path, 
     assert again.out != first.out
 
 
+def test_a_stored_run_stands_for_what_was_asked(make_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
+    """The run that answered for one commit answers for another of the same code: a commit of Bridge that pins it."""
+    runs = Runs(ours(make_tree(TRAIN)), tmp_path)
+    assert runs.get(StoredRuns(cache)).spec.sources.stands_for is None
+    runs.spec = replace(runs.spec, sources=replace(runs.spec.sources, stands_for="b" * 40))
+    again = runs.get(StoredRuns(cache))
+    assert (again.spec.sources.stands_for, runs.ran) == ("b" * 40, 1)
+
+
 def test_no_store_and_fresh(make_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
     """Without the store nothing is taken or kept; fresh runs anew, and keeps it as a repeat."""
     runs = Runs(ours(make_tree(TRAIN)), tmp_path)
@@ -162,11 +171,18 @@ class Counted:
         self._play = play
 
     def run(
-        self, commit: str, out: Path, on_line: object, *, repeat: int | None = 0, should_stop: object = None
+        self,
+        commit: str,
+        out: Path,
+        on_line: object,
+        *,
+        repeat: int | None = 0,
+        should_stop: object = None,
+        without: str | None = None,
     ) -> RunRecord:
         """Count, and play."""
         assert commit
-        assert (on_line, repeat, should_stop) is not None
+        assert (on_line, repeat, should_stop, without) is not None
         self.ran += 1
         return self._play(out)
 
@@ -189,7 +205,7 @@ def test_a_check_is_a_run_of_now(make_tree: MakeTree, tmp_path: Path, cache: Pat
     folder.mkdir()
 
     def runner(*, has_run: bool = False) -> StoredRunner:
-        return StoredRunner(counted, StoredRuns(cache, has_run=has_run), lambda _: spec)
+        return StoredRunner(counted, StoredRuns(cache, has_run=has_run), lambda _commit, _without: spec)
 
     cold = runner()
     assert [_ask(cold, folder, 0), _ask(cold, folder, 1)] == [False, False]
@@ -205,7 +221,7 @@ def test_a_machine_that_fails_takes_its_failures_back(make_tree: MakeTree, tmp_p
     """Once a commit that had run fails, what this bisect kept as commits' own failures is forgotten."""
     broken = make_tree("import megatron.core\nraise KeyError('moe')\n")
     spec = ours(broken)
-    runner = StoredRunner(Counted(lambda out: run_recipe(spec, out)), StoredRuns(cache), lambda _: spec)
+    runner = StoredRunner(Counted(lambda out: run_recipe(spec, out)), StoredRuns(cache), lambda _commit, _without: spec)
     runner.run("c", tmp_path / "1", lambda _: None)
     assert len(RunStore(cache).runs()) == 1
     runner.run("c", tmp_path / "2", lambda _: None, repeat=None)
@@ -298,10 +314,10 @@ def test_a_run_that_was_cut_short_serves_whoever_would_cut_it(make_tree: MakeTre
     assert isinstance(key, RunKey)
     RunStore(cache).add(key, cut)
     counted = Counted(lambda out: run_recipe(spec, out))
-    runner = StoredRunner(counted, StoredRuns(cache), lambda _: spec)
+    runner = StoredRunner(counted, StoredRuns(cache), lambda _commit, _without: spec)
     settled = runner.run("c", tmp_path / "1", lambda _: None, should_stop=(tmp_path / "1/scalars.ndjson").exists)
     assert (settled.outcome, settled.reason, counted.ran) == (Outcome.CUT, "sure at iteration 3", 0)
-    runner = StoredRunner(counted, StoredRuns(cache), lambda _: spec)
+    runner = StoredRunner(counted, StoredRuns(cache), lambda _commit, _without: spec)
     seen: list[bool] = []
 
     def never_sure() -> bool:
@@ -311,10 +327,10 @@ def test_a_run_that_was_cut_short_serves_whoever_would_cut_it(make_tree: MakeTre
     assert runner.run("c", tmp_path / "2", lambda _: None, should_stop=never_sure).outcome is Outcome.FINISHED
     assert seen == [True, False], "whoever watches the values learns that they are gone before new ones come"
     assert counted.ran == 1
-    again = StoredRunner(counted, StoredRuns(cache), lambda _: spec)
+    again = StoredRunner(counted, StoredRuns(cache), lambda _commit, _without: spec)
     both = [again.run("c", tmp_path / f"{3 + repeat}", lambda _: None, repeat=repeat) for repeat in range(2)]
     assert [record.stored_as is not None for record in both] == [True, False], "one run is no repeat of itself"
-    once_more = StoredRunner(counted, StoredRuns(cache), lambda _: spec)
+    once_more = StoredRunner(counted, StoredRuns(cache), lambda _commit, _without: spec)
     cut = once_more.run("c", tmp_path / "5", lambda _: None, should_stop=lambda: True)
     whole = once_more.run("c", tmp_path / "6", lambda _: None, repeat=1)
     assert (cut.outcome, whole.outcome, whole.stored_as is None) == (Outcome.CUT, Outcome.FINISHED, False)

@@ -28,4 +28,4 @@ def _open(options: ExecutorOptions) -> Executor:
         return CommandExecutor(options)
     from lossbisect.train.executors.local import LocalExecutor
 
-    return LocalExecutor(jobs=options.jobs)
+    return LocalExecutor(jobs=options.slots)

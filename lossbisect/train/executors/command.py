@@ -95,7 +95,7 @@ class CommandExecutor:
             )  # fmt: skip
         self._words = command_words(options.command)
         self._folder = options.folder or Path.cwd()
-        self._slots = Slots(options.jobs)
+        self._slots = Slots(options.slots)
         self._will = LastWill()
 
     @property

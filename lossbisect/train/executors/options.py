@@ -1,13 +1,17 @@
 """What the user says about where runs take place."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-__all__ = ["DEFAULT_QUEUE_TIMEOUT_S", "ExecutorName", "ExecutorOptions"]
+from lossbisect.cores import usable_cores
+from lossbisect.train.types import Lane
+
+__all__ = ["DEFAULT_QUEUE_TIMEOUT_S", "MOST_USUAL_JOBS", "ExecutorName", "ExecutorOptions"]
 
 DEFAULT_QUEUE_TIMEOUT_S = 86_400.0
+MOST_USUAL_JOBS = 4
 
 
 class ExecutorName(StrEnum):
@@ -27,7 +31,7 @@ class ExecutorOptions:
 
     Attributes:
         name: The executor.
-        jobs: How many runs go on at once.
+        jobs: How many runs go on at once; None: nobody said it, see `at_usual_jobs`.
         retries: How often a run that failed by its infrastructure is tried again.
         command: With ``command``: words with placeholders.
         folder: With ``command``: the folder that it is started in.
@@ -37,7 +41,7 @@ class ExecutorOptions:
     """
 
     name: ExecutorName = ExecutorName.LOCAL
-    jobs: int = 1
+    jobs: int | None = None
     retries: int = 2
     command: str | None = None
     folder: Path | None = None
@@ -61,6 +65,22 @@ class ExecutorOptions:
         for key in ("folder", "sbatch_template"):
             values[key] = None if values[key] is None else Path(str(values[key]))
         return cls(**values)  # type: ignore[arg-type]
+
+    @property
+    def slots(self) -> int:
+        """How many runs go on at once, one if nobody said it."""
+        return self.jobs or 1
+
+    def at_usual_jobs(self, lane: Lane, ranks: int) -> "ExecutorOptions":
+        """With as many runs at once as suit a lane, if nobody said how many.
+
+        On this machine's CPU lane a rank computes in one thread, so there is a run for every `ranks` cores, up to
+        `MOST_USUAL_JOBS`; more hold memory and rarely save a round. Elsewhere it is one.
+        """
+        if self.jobs is not None:
+            return self
+        is_ours = lane is Lane.CPU and self.name is ExecutorName.LOCAL
+        return replace(self, jobs=max(1, min(MOST_USUAL_JOBS, usable_cores() // ranks)) if is_ours else 1)
 
     @property
     def identity(self) -> str:

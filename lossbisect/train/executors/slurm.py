@@ -54,7 +54,7 @@ class SlurmExecutor:
         require_slurm()
         self._options = options
         self._template = read_template(options.sbatch_template) if options.sbatch_template else None
-        self._slots = Slots(options.jobs)
+        self._slots = Slots(options.slots)
         self._will = LastWill()
 
     @property

@@ -8,6 +8,7 @@ import pytest
 
 from lossbisect.bisect import Answer, BisectResult, bisect_range
 from lossbisect.bisect.planning import plan_bisect
+from lossbisect.bisect.training import Training
 from lossbisect.train.executors import ExecutorName, ExecutorOptions
 from lossbisect.train.types import Lane, Outcome
 from tests.slurm.cluster import Cluster
@@ -24,10 +25,8 @@ srun {command}
 
 
 def _bisect(folder: Path, options: ExecutorOptions) -> BisectResult:
-    return bisect_range(
-        folder / "mlm", "HEAD~7", "HEAD", lane=Lane.CUDA, recipe="vanilla-cpu", python=Path(sys.executable),
-        executor=options, work_dir=folder / "work", timeout_s=60.0,
-    )  # fmt: skip
+    training = Training(lane=Lane.CUDA, recipe="vanilla-cpu", python=Path(sys.executable), timeout_s=60.0)
+    return bisect_range(folder / "mlm", "HEAD~7", "HEAD", training=training, executor=options, work_dir=folder / "work")
 
 
 def _expect_commit_5(result: BisectResult, shas: list[str]) -> None:
@@ -55,9 +54,13 @@ def test_by_a_command(tmp_path: Path) -> None:
     assert any("from its tree alone" in warning for warning in result.finding.warnings)
     again = ExecutorOptions(name=ExecutorName.COMMAND, command=COMMAND, folder=Path.cwd())
     plan = plan_bisect(
-        tmp_path / "mlm", "HEAD~7", "HEAD", executor=again, lane=Lane.CUDA, recipe="vanilla-cpu",
+        tmp_path / "mlm",
+        "HEAD~7",
+        "HEAD",
+        executor=again,
+        training=Training(lane=Lane.CUDA, recipe="vanilla-cpu"),
         work_dir=tmp_path / "work",
-    )  # fmt: skip
+    )
     assert len(plan.cost.earlier_s) == sum(step.record.outcome is Outcome.FINISHED for step in result.finding.steps)
 
 
