@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lossbisect.cli.options import command_line, python_option
+from lossbisect.cli.options import command_line, jobs_option, python_option
 
 __all__ = ["command"]
 
@@ -21,7 +21,8 @@ __all__ = ["command"]
     help="Where the repository and the report go; new or empty.  [default: a new temporary directory]",
 )
 @python_option
-def command(seed: int, folder: Path | None, python: Path | None) -> int:
+@jobs_option
+def command(seed: int, folder: Path | None, python: Path | None, jobs: int | None) -> int:
     """Bisect a made-up history of real Megatron-Core, on this machine's CPU.
 
     Lays out a Megatron Bridge repository from the installed packages. The history of its Megatron-LM submodule starts
@@ -38,6 +39,7 @@ def command(seed: int, folder: Path | None, python: Path | None) -> int:
     from lossbisect.report.bisect import bisect_text, write_report
     from lossbisect.report.html.bisect import write_bisect_page
     from lossbisect.store.runner import StoreUse
+    from lossbisect.train.executors import ExecutorOptions
 
     interpreter = python or Path(sys.executable)
     folder = folder or Path(tempfile.mkdtemp(prefix="lossbisect-demo-"))
@@ -56,6 +58,7 @@ def command(seed: int, folder: Path | None, python: Path | None) -> int:
             training=Training(python=interpreter),
             work_dir=folder / "work",
             on_event=show,
+            executor=ExecutorOptions(jobs=jobs),
             store=StoreUse.OFF,
         )
     click.echo(bisect_text(result))

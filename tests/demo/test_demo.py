@@ -13,7 +13,7 @@ from lossbisect.demo.edits import BREAKS
 pytestmark = pytest.mark.real
 
 ALWAYS = 4
-"""The seed that every test run bisects: its first probe hits the commit that doesn't import. Others are slow tests."""
+"""The seed that every test run bisects: one run at a time, its first probe hits the commit that doesn't import."""
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ ALWAYS = 4
 def test_the_demo_names_the_planted_commit(seed: int, tmp_path: Path) -> None:
     """Real training at real commits leads to the planted commit, confirmed, with its report written."""
     folder = tmp_path / "demo"
-    command = [sys.executable, "-m", "lossbisect", "demo", "--seed", str(seed), "--folder", str(folder)]
+    command = [sys.executable, "-m", "lossbisect", "demo", "--seed", str(seed), "--folder", str(folder), "--jobs", "1"]
     environment = {**os.environ, "LOSSBISECT_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
