@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lossbisect.bisect.codebase import CodeBase, open_codebase
 from lossbisect.bisect.commits import commit_range
-from lossbisect.bisect.options import SearchOptions
+from lossbisect.bisect.options import Regress, SearchOptions
 from lossbisect.bisect.outset import Outset, outset_of
 from lossbisect.bisect.scope import Scope, StageKind
 from lossbisect.bisect.sources import checked_out
@@ -26,7 +26,16 @@ from lossbisect.train.recipes import load_recipe
 from lossbisect.train.trainers import launch
 from lossbisect.train.types import Lane, Outcome, RunSpec, TrainerName
 
-__all__ = ["RunsPlan", "bisect_runs", "command_text", "cost_of", "earlier_durations", "plan_bisect", "plan_text"]
+__all__ = [
+    "RunsPlan",
+    "bisect_runs",
+    "command_text",
+    "cost_of",
+    "earlier_durations",
+    "executor_for",
+    "plan_bisect",
+    "plan_text",
+]
 
 ENDS = 3
 """The good end twice, the bad end once."""
@@ -87,6 +96,8 @@ def plan_bisect(
         outset = outset_of(code, reach.known(good), reach.known(bad), scope, search or SearchOptions())
         count = _candidates(code, outset, scope)
         spec = training.run_of(checked_out(code), executor)
+        ranks = load_recipe(spec.recipe).ranks
+        executor = executor_for(executor, spec.lane, ranks, search or SearchOptions())
         cost = cost_of(spec, bisect_runs(count), executor, root)
         return RunsPlan(cost=cost, commands=(command_text(spec, executor),), commits=count)
 
@@ -143,6 +154,14 @@ def bisect_runs(commits: int) -> int:
     return ENDS + ceil(log2(max(1, commits))) + REPEATS
 
 
+def executor_for(given: ExecutorOptions | None, lane: Lane, ranks: int, search: SearchOptions) -> ExecutorOptions:
+    """A bisect's executor; unless somebody said so, runs that are timed aren't side by side."""
+    executor = given or ExecutorOptions()
+    if executor.jobs is None and search.regress is Regress.THROUGHPUT:
+        return replace(executor, jobs=1)
+    return executor.at_usual_jobs(lane, ranks)
+
+
 def cost_of(spec: RunSpec, runs: int, executor: ExecutorOptions, root: Path) -> RunsCost:
     """What ``runs`` runs like this one cost.
 
@@ -158,7 +177,7 @@ def cost_of(spec: RunSpec, runs: int, executor: ExecutorOptions, root: Path) -> 
     ranks = load_recipe(spec.recipe).ranks
     return RunsCost(
         runs=runs,
-        jobs=min(executor.at_usual_jobs(spec.lane, ranks).slots, runs),
+        jobs=min(executor.slots, runs),
         gpus=gpus_of(spec.lane, ranks),
         where=executor.name,
         timeout_s=spec.timeout_s,

@@ -16,6 +16,7 @@ from lossbisect.bisect.hunts import refuse_unfit
 from lossbisect.bisect.names import resolve
 from lossbisect.bisect.options import Regress, SearchOptions
 from lossbisect.bisect.outset import outset_of, stage_range
+from lossbisect.bisect.planning import executor_for
 from lossbisect.bisect.scope import Scope, Searched
 from lossbisect.bisect.state import Journal, find_bisect, work_root
 from lossbisect.bisect.training import Training
@@ -27,7 +28,7 @@ from lossbisect.store.runner import StoreUse
 from lossbisect.train.defaults import DEFAULT_RECIPES
 from lossbisect.train.executors import ExecutorName, ExecutorOptions
 from lossbisect.train.recipes import load_recipe
-from lossbisect.train.types import Lane, TrainerName
+from lossbisect.train.types import TrainerName
 
 __all__ = ["bisect_range", "resume_bisect"]
 
@@ -106,7 +107,7 @@ def bisect_range(
             timeout_s=training.timeout_s,
             metric="grad_norm" if search.regress is Regress.GRAD_NORM else training.metric,
             tolerance=training.tolerance,
-            executor=_executor_of(executor, training.lane, ranks, search),
+            executor=executor_for(executor, training.lane, ranks, search),
             search=settled(code, search, scope.searched),
             scope=scope,
             stage=outset.stage,
@@ -189,14 +190,6 @@ def _bridge_of(code: CodeBase, scope: Scope, name: str | None) -> str | None:
     if code.bridge is None:
         raise GitError(f"--bridge {name}: {code.root} is a Megatron-LM checkout. Give a Bridge checkout as --repo.")
     return resolve(code, name, Searched.BRIDGE)
-
-
-def _executor_of(given: ExecutorOptions | None, lane: Lane, ranks: int, search: SearchOptions) -> ExecutorOptions:
-    """The executor; unless somebody said so, runs that are timed aren't side by side."""
-    executor = given or ExecutorOptions()
-    if executor.jobs is None and search.regress is Regress.THROUGHPUT:
-        return replace(executor, jobs=1)
-    return executor.at_usual_jobs(lane, ranks)
 
 
 def _same_executor(journal: Journal, asked: ExecutorOptions | None) -> ExecutorOptions:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lossbisect.cli.keep import store_options
+from lossbisect.cli.log_options import checked_tolerance
 from lossbisect.cli.options import (
     json_option,
     lane_option,
@@ -26,15 +27,6 @@ __all__ = ["command"]
 
 _MOST_RUNS = 11
 """Three of the set-ups, and with four parts four of one part each and four of all but one."""
-
-
-def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str) -> float | None:
-    from lossbisect.compare import parse_tolerance
-
-    try:
-        return parse_tolerance(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 @click.command(
@@ -75,7 +67,7 @@ def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str)
     "--tolerance",
     default="auto",
     show_default=True,
-    callback=_tolerance,
+    callback=checked_tolerance,
     metavar="auto|exact|rtol=NUMBER",
     help="What counts as the same: 'auto' what two runs of the good set-up show (exact if they are equal), 'exact' "
     "every digit, 'rtol=1e-5' a relative difference up to that number.",

@@ -13,12 +13,12 @@ from lossbisect.bisect.training import Training
 from lossbisect.cli.bisects import COMMANDS
 from lossbisect.cli.console import interruptible
 from lossbisect.cli.keep import store_options
+from lossbisect.cli.log_options import checked_tolerance
 from lossbisect.cli.options import command_line, html_option, json_option, python_option, recipe_option, trainer_option
 from lossbisect.cli.place import Place, place_options
 from lossbisect.cli.progress import progress
 from lossbisect.cli.scope_options import scope_options
 from lossbisect.cli.search_options import search_options
-from lossbisect.compare import parse_tolerance
 from lossbisect.errors import LossbisectError
 from lossbisect.train.defaults import DEFAULT_TIMEOUT_S
 from lossbisect.train.types import Lane, TrainerName
@@ -42,13 +42,10 @@ LATEST = "latest"
 _COLOURS = {Answer.FOUND: "red", Answer.NO_CULPRIT: "green"}
 
 
-def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | str | None:
+def _tolerance(context: click.Context, parameter: click.Parameter, value: str | None) -> float | str | None:
     if value is None:
         return None
-    try:
-        tolerance = parse_tolerance(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+    tolerance = checked_tolerance(context, parameter, value)
     return "auto" if tolerance is None else tolerance
 
 

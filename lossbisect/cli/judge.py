@@ -10,21 +10,14 @@ from lossbisect.bisect.judge import judge_checkout, read_baseline
 from lossbisect.bisect.state import work_root
 from lossbisect.bisect.training import Training
 from lossbisect.bisect.types import CommitVerdict
+from lossbisect.cli.log_options import checked_tolerance
 from lossbisect.cli.options import lane_option, python_option, recipe_option, trainer_option
-from lossbisect.compare import parse_tolerance
 from lossbisect.train.defaults import DEFAULT_TIMEOUT_S
 from lossbisect.train.types import Lane, TrainerName
 
 __all__ = ["EXIT_CODES", "command"]
 
 EXIT_CODES = {CommitVerdict.GOOD: 0, CommitVerdict.BAD: 1, CommitVerdict.SKIP: 125}
-
-
-def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str) -> float | None:
-    try:
-        return parse_tolerance(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 @click.command(
@@ -63,7 +56,7 @@ def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str)
     "--tolerance",
     default="exact",
     show_default=True,
-    callback=_tolerance,
+    callback=checked_tolerance,
     metavar="auto|exact|rtol=NUMBER",
     help="What counts as the same: 'auto' what the runs' number format explains, 'exact' every digit, 'rtol=1e-5' a "
     "relative difference up to that number.",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LOG_PATH",
     "Decorator",
+    "checked_tolerance",
     "command_line",
     "html_option",
     "json_option",
@@ -29,7 +30,12 @@ LOG_PATH = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path
 """A log that is there."""
 
 
-def _tolerance(_context: click.Context, _parameter: click.Parameter, value: str) -> float | None:
+def checked_tolerance(_context: click.Context, _parameter: click.Parameter, value: str) -> float | None:
+    """A callback: the relative tolerance that an option asks for; None for 'auto'.
+
+    Raises:
+        BadParameter: It is none.
+    """
     from lossbisect.compare import parse_tolerance
 
     try:
@@ -97,7 +103,7 @@ tolerance_option: Decorator = click.option(
     "--tolerance",
     default="auto",
     show_default=True,
-    callback=_tolerance,
+    callback=checked_tolerance,
     metavar="auto|exact|rtol=NUMBER",
     help="What counts as the same: 'auto' what the repeats show, or without any what the runs' number format explains; "
     "'exact' every digit; 'rtol=1e-5' a relative difference up to that number.",

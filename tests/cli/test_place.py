@@ -7,9 +7,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from lossbisect.bisect.options import Regress, SearchOptions
+from lossbisect.bisect.planning import executor_for
 from lossbisect.cli import cli
 from lossbisect.cli.place import Place, place_options
 from lossbisect.train.executors.options import ExecutorName, ExecutorOptions
+from lossbisect.train.types import Lane
 from tests.bisect.support import make_history, snapshot
 
 
@@ -116,3 +119,14 @@ def test_a_cheap_run_is_not_asked_for(tmp_path: Path) -> None:
         assert code != 0
         assert "GPU hours" not in said
         assert "(good end)" in said
+
+
+def test_how_many_run_at_once_unless_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slot for every core of a run on this machine's CPU lane; one on GPUs, and where runs are timed."""
+    monkeypatch.setattr("lossbisect.train.executors.options.usable_cores", lambda: 3)
+    loss, timed = SearchOptions(), SearchOptions(regress=Regress.THROUGHPUT)
+    assert executor_for(None, Lane.CPU, 1, loss).slots == 3
+    assert executor_for(None, Lane.CPU, 2, loss).slots == 1
+    assert executor_for(None, Lane.CUDA, 1, loss).slots == 1
+    assert executor_for(None, Lane.CPU, 1, timed).slots == 1
+    assert executor_for(ExecutorOptions(jobs=2), Lane.CPU, 1, timed).slots == 2
