@@ -71,7 +71,7 @@ def main() -> None:
         is_module=options.is_module,
     )
     ours = [__file__, "--lane", options.lane, "--cache", str(options.cache), "--preload", str(options.preload)]
-    perform(run, again=[*ours, "--out", str(options.out)], preloaded=options.preload)
+    perform(run, options.preload, again=[*ours, "--out", str(options.out)])
 
 
 if __name__ == "__main__":

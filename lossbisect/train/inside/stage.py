@@ -1,5 +1,6 @@
 """One run on its stage: recorder, provenance line, and then the trainer as ``__main__``."""
 
+import atexit
 import os
 import runpy
 import sys
@@ -34,22 +35,28 @@ class Run:
     is_module: bool
 
 
-def perform(run: Run, again: list[str] | None = None, preloaded: Path | None = None) -> None:
+def perform(run: Run, preloaded: Path, again: list[str] | None = None) -> None:
     """Hand over to the trainer; its ``SystemExit`` and errors pass through.
 
     Args:
         run: What to run.
+        preloaded: File for the list of modules that a warm parent may import beforehand.
         again: Words between the interpreter and the target when the trainer starts itself anew; None: it won't.
-        preloaded: File for the list of modules that a warm parent may import next time; None: nobody asks for it.
     """
     if again is not None:
         _stay_around_after_exec(again)
-    if preloaded is not None:
-        preload.remember_at_exit(preloaded)
+    remember = preload.remembering(preloaded)
+    atexit.register(remember)
     if run.lane == "cpu":  # Bridge's variables concern CUDA and NCCL; a second start would only cost time
         os.environ["_MB_TRAINING_RECIPE_ENV_BOOTSTRAPPED"] = str(os.getpid())
     roots = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    recorder.install(run.out / "scalars.ndjson", reads.record(run.out, roots))
+    write_reads = reads.record(run.out, roots)
+
+    def before_value() -> None:
+        write_reads()
+        remember()  # most runs of a bisect are ended before their time, and so don't come to their exit
+
+    recorder.install(run.out / "scalars.ndjson", before_value)
     after_import("megatron.core", provenance.announcer(run.lane), even_if_it_fails=True)
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))  # a forked run wasn't started with it
     hand_over(run.target, run.arguments, is_module=run.is_module)

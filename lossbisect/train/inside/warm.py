@@ -22,7 +22,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from lossbisect.train.inside import preload
+from lossbisect.train.inside.preload import Preload
 from lossbisect.train.inside.stage import Run, perform
 
 __all__ = ["serve"]
@@ -34,13 +34,8 @@ def serve(lane: str, cache: Path, preloaded: Path) -> None:
     """Preload, say that we are ready, and fork a run for each request until standard input is closed."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a preloaded module prints must not look like an answer
-    gc.disable()  # imports make little garbage, and looking for it takes a tenth of their time
-    loaded = preload.load(preloaded)
-    _use_yaml_in_c()
-    gc.collect()
-    gc.freeze()  # no run looks through, and so copies, what the parent holds
-    gc.enable()
-    answers.write(json.dumps({"ready": loaded}) + "\n")
+    preload = Preload(preloaded)
+    answers.write(json.dumps({"ready": _load(preload)}) + "\n")
     running: dict[int, int] = {}
     pending = b""
     while True:
@@ -51,16 +46,29 @@ def serve(lane: str, cache: Path, preloaded: Path) -> None:
         if not read:
             break
         *lines, pending = (pending + read).split(b"\n")
+        if lines and preload.is_behind():
+            _load(preload)
         for line in lines:
             request = json.loads(line)
             pid = os.fork()
             if pid == 0:
                 answers.close()
-                _be_the_run(lane, cache, request)
+                _be_the_run(lane, cache, preloaded, request)
             running[pid] = request["id"]
             answers.write(json.dumps({"id": request["id"], "pid": pid}) + "\n")
     for pid in running:
         _kill(pid)
+
+
+def _load(preload: Preload) -> int:
+    """Import what is new on the list; returns how many modules that were."""
+    gc.disable()  # imports make little garbage, and looking for it takes a tenth of their time
+    loaded = preload.load()
+    _use_yaml_in_c()
+    gc.collect()
+    gc.freeze()  # no run looks through, and so copies, what the parent holds
+    gc.enable()
+    return loaded
 
 
 def _use_yaml_in_c() -> None:
@@ -85,13 +93,13 @@ def _kill(pid: int) -> None:
         return
 
 
-def _be_the_run(lane: str, cache: Path, request: dict[str, Any]) -> None:
+def _be_the_run(lane: str, cache: Path, preloaded: Path, request: dict[str, Any]) -> None:
     """In the forked child: take the request's place in the world, run, and leave without returning."""
     code = 1
     try:
         os.setsid()
         _take_place(request)
-        perform(_run_of(lane, cache, request["argv"]))
+        perform(_run_of(lane, cache, request["argv"]), preloaded)
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
