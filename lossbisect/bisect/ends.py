@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from lossbisect.bisect.case import Case
+from lossbisect.bisect.case import Case, until
+from lossbisect.bisect.cutting import Cutter, Ends, may_cut
 from lossbisect.bisect.desk import Agenda, Desk, Job
 from lossbisect.bisect.events import EventKind
-from lossbisect.bisect.judging import CurveVerdict, measured_noise, missing_iterations
+from lossbisect.bisect.judging import CurveVerdict, curve, measured_noise, missing_iterations
 from lossbisect.bisect.options import Regress
 from lossbisect.bisect.types import BisectStep, CommitVerdict, Role
 from lossbisect.compare.types import NoiseFloor
@@ -24,6 +26,8 @@ END_ROLES = (Role.GOOD_END, Role.GOOD_AGAIN, Role.BAD_END, Role.BAD_AGAIN)
 def open_case(desk: Desk) -> Case:
     """Run the good end twice and the bad end once, at once where there are slots, and measure their noise.
 
+    The good end's second run is ended once it has repeated all that the search will look at.
+
     Raises:
         EndpointError: An end can't be judged.
     """
@@ -31,8 +35,8 @@ def open_case(desk: Desk) -> Case:
     plan = desk.journal.plan
     wanted = [
         Job(role=Role.GOOD_END, index=-1),
-        Job(role=Role.GOOD_AGAIN, index=-1),
         Job(role=Role.BAD_END, index=last),
+        Job(role=Role.GOOD_AGAIN, index=-1),
     ]
 
     def agenda(going: Sequence[Job], _free: int) -> Agenda:
@@ -40,9 +44,9 @@ def open_case(desk: Desk) -> Case:
         return Agenda(start=missing)
 
     def judge(job: Job, log: RunLog, *, is_cut: bool) -> CurveVerdict:
-        assert not is_cut, "ends run whole"
         known = desk.journal.find(Role.GOOD_END, -1)
-        gap = missing_iterations(desk.read(known) if known else log, log, metric=plan.metric)
+        wanted = desk.read(known) if known else log
+        gap = missing_iterations(_as_far_as(wanted, log, plan.metric) if is_cut else wanted, log, metric=plan.metric)
         verdict = CommitVerdict.BAD if job.role is Role.BAD_END else CommitVerdict.GOOD
         return CurveVerdict(verdict=CommitVerdict.SKIP if gap else verdict, reason=gap or "as you said")
 
@@ -53,9 +57,11 @@ def open_case(desk: Desk) -> Case:
     for job in wanted:
         if (known := desk.journal.find(job.role, job.index)) is not None:
             refuse(known)
+    desk.cutter = partial(_cutter, desk)
     desk.perform(agenda, judge, refuse)
-    good, again, bad = (_log_of(desk, job) for job in wanted)
-    noise = noise_of(desk, good, again)
+    desk.cutter = lambda _job, _out: None
+    good, bad, again = (_log_of(desk, job) for job in wanted)
+    noise = noise_of(desk, _as_far_as(good, again, plan.metric), again)
     return Case(
         metric=plan.metric,
         regress=plan.search.regress,
@@ -65,6 +71,26 @@ def open_case(desk: Desk) -> Case:
         is_any_difference=plan.tolerance is not None or plan.search.find_all,
         is_fix=plan.search.find_fix,
     )
+
+
+def _cutter(desk: Desk, job: Job, out: Path) -> Cutter | None:
+    """Ends the good end's second run as a run of the search is ended, where the search may do so."""
+    plan = desk.journal.plan
+    if job.role is not Role.GOOD_AGAIN or not may_cut(plan):
+        return None
+
+    def ends() -> Ends | None:
+        steps = (desk.journal.find(Role.GOOD_END, -1), desk.journal.find(Role.BAD_END, len(desk.commits.commits) - 1))
+        known = [curve(desk.read(step), plan.metric) for step in steps if step is not None]
+        return (known[0], known[1]) if len(known) == len(steps) else None
+
+    return Cutter(out / "scalars.ndjson", plan.metric, ends)
+
+
+def _as_far_as(log: RunLog, other: RunLog, metric: str) -> RunLog:
+    """The log up to where another one, which was ended before its time, came; whole if that one is."""
+    came = curve(other, metric)
+    return until(log, max(came)) if came else log
 
 
 def _log_of(desk: Desk, job: Job) -> RunLog:

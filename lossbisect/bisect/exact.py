@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lossbisect.bisect.case import Case, until
 from lossbisect.bisect.culprit import Answer, Change, Finding
-from lossbisect.bisect.cutting import Cutter
+from lossbisect.bisect.cutting import Cutter, may_cut
 from lossbisect.bisect.desk import Agenda, Desk, Job
 from lossbisect.bisect.events import EventKind
 from lossbisect.bisect.judging import CurveVerdict, curve
@@ -19,9 +19,6 @@ from lossbisect.bisect.verify import against_parent
 from lossbisect.parsers.runlog import RunLog
 
 __all__ = ["ExactHunt", "finding_of"]
-
-_TAGS = {"lm_loss": "lm loss", "grad_norm": "grad-norm"}
-"""What a run's recorded values are called, for the metrics on which a run may be cut."""
 
 
 class ExactHunt(LineSearch):
@@ -81,22 +78,28 @@ class ExactHunt(LineSearch):
             return self._case.judge_cut(log) if is_cut else self._case.judge(log)
         first = run_of(self._desk.steps, job.index)
         assert first is not None, f"{job} has no first run"
-        whole = self._desk.read(first)
-        ran = curve(whole, self._case.metric)
-        repeat = self._case.compare(whole, until(log, max(ran)))
-        now = self._case.judge(log)
+        before = self._desk.read(first)
+        same = until(log, max(curve(before, self._case.metric)))  # what was judged the first time
+        repeat = self._case.compare(before, same)
+        now = self._case.judge_cut(same)
         wanted = self._verdict_at(job.index)
         if repeat.verdict is not CommitVerdict.BAD and now.verdict is wanted:
-            return CurveVerdict(verdict=wanted, reason="the same curve again")
+            return CurveVerdict(verdict=wanted, reason=f"the same curve again{self._later(log, wanted)}")
         reason = repeat.reason if repeat.verdict is CommitVerdict.BAD else now.reason
         return CurveVerdict(verdict=CommitVerdict.SKIP, reason=f"its second run differs from its first: {reason}")
 
+    def _later(self, log: RunLog, wanted: CommitVerdict) -> str:
+        """What the iterations say that the first run didn't come to, a clause; empty if they say the same."""
+        whole = self._case.judge(log)
+        return "" if whole.verdict is wanted else f"; what comes later is another one: {whole.reason}"
+
     def _cutter(self, job: Job, out: Path) -> Cutter | None:
         case = self._case
-        tag = _TAGS.get(case.metric)
-        if job.role is not Role.SEARCH or tag is None or case.noise.source != "bit-exact":
+        if job.role is not Role.SEARCH or case.noise.source != "bit-exact" or not may_cut(self._desk.journal.plan):
             return None
-        return Cutter(out / "scalars.ndjson", tag, curve(case.good, case.metric), curve(case.bad, case.metric))
+        return Cutter(
+            out / "scalars.ndjson", case.metric, lambda: (curve(case.good, case.metric), curve(case.bad, case.metric))
+        )
 
     def _answer(self, bracket: Bracket) -> Finding:
         name, first = self._desk.commits.at(bracket.bad).short, self._terms.first

@@ -72,7 +72,7 @@ class LineSearch(ABC):
         bracket = self._narrowed(searching, max(1, free))
         again = [i for i in unconfirmed_skips(steps) if bracket.good < i < bracket.bad and i not in searching]
         start = [Job(role=Role.SEARCH, index=i) for i in [*again, *bracket.wanted]]
-        drop = [job for job in going if job.role is Role.SEARCH and not bracket.good < job.index < bracket.bad]
+        drop = [job for job in going if not _is_of_use(job, bracket)]
         if len(bracket.candidates) == 1:
             start = self._after_the_search(bracket, going)
         elif len(start) < free and self._desk.slots > 1 and len(bracket.candidates) <= _SPARE:
@@ -200,6 +200,15 @@ class LineSearch(ABC):
         jobs = [Job(role=role, index=index) for role, index in checks]
         tried = [(step.role, step.index) for step in self._desk.steps]
         return Agenda(start=[job for job in jobs if job not in going and (job.role, job.index) not in tried])
+
+
+def _is_of_use(job: Job, bracket: Bracket) -> bool:
+    """Whether what a run will show can still matter."""
+    if job.role is Role.PARENT_AGAIN:
+        return job.index == bracket.good
+    if job.role is Role.CULPRIT_AGAIN:
+        return job.index == bracket.bad
+    return job.role is not Role.SEARCH or bracket.good < job.index < bracket.bad
 
 
 def _likely_in(desk: Desk) -> list[int] | None:

@@ -39,8 +39,8 @@ __all__ = [
 
 ENDS = 3
 """The good end twice, the bad end once."""
-REPEATS = 3
-"""The culprit and its parent once more, and the bad end without the culprit."""
+REPEATS = 2
+"""The culprit and its parent once more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,17 +88,18 @@ def plan_bisect(
         RecipeError: There is no such recipe.
     """
     scope, training, root = scope or Scope(), training or Training(), work_root(work_dir)
+    search = search or SearchOptions()
     with (
         open_codebase(repo, allow_dirty=allow_dirty) as checkout,
         within_reach(checkout, (good, bad, scope.oldest), root, scope.searched) as reach,
     ):
         code, scope = reach.code, replace(scope, oldest=reach.known(scope.oldest))
-        outset = outset_of(code, reach.known(good), reach.known(bad), scope, search or SearchOptions())
+        outset = outset_of(code, reach.known(good), reach.known(bad), scope, search)
         count = _candidates(code, outset, scope)
         spec = training.run_of(checked_out(code), executor)
         ranks = load_recipe(spec.recipe).ranks
-        executor = executor_for(executor, spec.lane, ranks, search or SearchOptions())
-        cost = cost_of(spec, bisect_runs(count), executor, root)
+        executor = executor_for(executor, spec.lane, ranks, search)
+        cost = cost_of(spec, bisect_runs(count, reverts=search.revert), executor, root)
         return RunsPlan(cost=cost, commands=(command_text(spec, executor),), commits=count)
 
 
@@ -149,9 +150,14 @@ def plan_text(plan: RunsPlan) -> str:
     )
 
 
-def bisect_runs(commits: int) -> int:
-    """About how many runs a bisect of a range of ``commits`` takes, if none has to be skipped."""
-    return ENDS + ceil(log2(max(1, commits))) + REPEATS
+def bisect_runs(commits: int, *, reverts: bool = True) -> int:
+    """About how many runs a bisect of a range of ``commits`` takes, if none has to be skipped.
+
+    Args:
+        commits: Size of the range.
+        reverts: The bad end is run without the culprit too.
+    """
+    return ENDS + ceil(log2(max(1, commits))) + REPEATS + reverts
 
 
 def executor_for(given: ExecutorOptions | None, lane: Lane, ranks: int, search: SearchOptions) -> ExecutorOptions:

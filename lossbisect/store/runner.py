@@ -134,7 +134,7 @@ class StoredRuns:
             if repeat > 0 and self._has_run:
                 return None
             try:
-                known = self._recall_cut(key, out, should_stop) if should_stop is not None and repeat == 0 else None
+                known = self._recall_cut(key, out, should_stop) if should_stop is not None else None
                 if known is None:
                     known = self._store.recall(key, out, but=self._given, with_failures=self._with_failures)
             except StoreError as error:

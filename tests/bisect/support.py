@@ -92,6 +92,7 @@ class ScriptedRunner:
         change: Called with each finished record and the number of the run, to change it.
         wait: Called while a run goes on.
         reverted: What a commit does with another one taken back; None: it doesn't go back cleanly.
+        is_slow: A run asks after each loss whether it should end, as one that takes its time does.
     """
 
     script: Callable[[str], Script]
@@ -101,6 +102,7 @@ class ScriptedRunner:
     change: Callable[[RunRecord, int], RunRecord] = lambda record, _: record
     wait: Callable[[], None] = lambda: None
     reverted: Callable[[str, str], Script] | None = None
+    is_slow: bool = False
 
     def run(
         self,
@@ -112,7 +114,7 @@ class ScriptedRunner:
         should_stop: Callable[[], bool] | None = None,
         without: str | None = None,
     ) -> RunRecord:
-        """Write the scripted losses down as a run; it ends too fast to be cut."""
+        """Write the scripted losses down as a run; unless it is slow it ends too fast to be cut."""
         if without is not None:
             return self._without(commit, out, without)
         self.ran.append(commit)
@@ -127,8 +129,22 @@ class ScriptedRunner:
             record.console.write_text("Traceback\nImportError: no module named te\n", encoding="utf-8")
             record = replace(record, outcome=scripted, reason="ImportError: no module named te", exit_code=1)
         else:
-            write_curve(record.scalars, scripted)
+            shown = self._shown(record.scalars, scripted, self.stops[commit])
+            if shown < len(scripted):
+                record = replace(record, outcome=Outcome.CUT, reason="ended on purpose", exit_code=None)
         return self.change(record, len(self.ran))
+
+    def _shown(self, scalars: Path, losses: Sequence[float], should_stop: Callable[[], bool]) -> int:
+        """Write losses down until the run should end; how many that were."""
+        if not self.is_slow:
+            write_curve(scalars, losses)
+            return len(losses)
+        for shown in range(1, len(losses)):
+            write_curve(scalars, losses[:shown])
+            if should_stop():
+                return shown
+        write_curve(scalars, losses)
+        return len(losses)
 
     def _without(self, commit: str, out: Path, without: str) -> RunRecord:
         out.mkdir(parents=True)

@@ -102,7 +102,7 @@ def test_names_the_first_bad_commit(tmp_path: Path, at: int) -> None:
     bench = Bench(tmp_path, 8, one_change(at))
     finding = bench.drive()
     assert (finding.answer, finding.bad, finding.good) == (Answer.FOUND, at, at - 1)
-    assert bench.ran[:3] == [-1, -1, 7]
+    assert bench.ran[:3] == [-1, 7, -1]
     assert bench.ran[-2:] == [at - 1, at]
     assert finding.judgement is not None
     assert finding.judgement.comparison.difference.first_difference == 3
@@ -124,7 +124,7 @@ def test_ends_with_the_same_curve_have_no_culprit(tmp_path: Path) -> None:
     bench = Bench(tmp_path, 8, lambda _: GOOD_CURVE)
     finding = bench.drive()
     assert finding.answer is Answer.NO_CULPRIT
-    assert bench.ran == [-1, -1, 7]
+    assert bench.ran == [-1, 7, -1]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.TIMED_OUT, Outcome.VOID])
@@ -208,7 +208,7 @@ def test_an_end_that_failed_is_run_again_on_resume(tmp_path: Path) -> None:
         bench.drive()
     broken.clear()
     assert bench.drive().bad == 5
-    assert bench.ran[:4] == [-1, -1, 7, 7]
+    assert bench.ran[:4] == [-1, 7, 7, -1]
 
 
 def noisy(script: Callable[[int], Script], size: float) -> Callable[[int], Script]:

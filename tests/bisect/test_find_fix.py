@@ -42,7 +42,7 @@ def test_the_first_fixed_commit_is_named_in_the_right_terms(tmp_path: Path) -> N
         assert "first bad" not in shown
         assert "good end again" not in shown
     assert any(line.startswith("Run 1 (bad end)") for line in said)
-    assert any(line.startswith("Run 3 (good end)") for line in said)
+    assert any(line.startswith("Run 2 (good end)") for line in said)
     assert any(f"{shas[0][:10]} bad after" in line for line in said)
     assert json.loads(bisect_json(result))["find_fix"] is True
     words = again_command(result).split()
