@@ -46,13 +46,18 @@ class Together:
         core = self.mcore_pins or Pins()
         return (
             self.pins.version,
-            core.version,
+            self.mcore_version,
             self.pins.python or core.python,
             self.torch,
             self.cuda,
             self.transformer_engine,
             self.image,
         )
+
+    @property
+    def mcore_version(self) -> str | None:
+        """Megatron-Core's version, by its own files or, before it was a submodule, by Bridge's lock."""
+        return self.mcore_pins.version if self.mcore_pins else self.pins.mcore_locked
 
     @property
     def torch(self) -> str | None:
@@ -131,7 +136,7 @@ def _read(repo: "Repo", shas: list[str]) -> Iterator[Together]:
     try:
         for sha in shas:
             pins, tree = outer.pins(sha)
-            mcore = tree.get(SUBMODULE, "") if kind == "bridge" else sha
+            mcore = tree.get(SUBMODULE) or pins.mcore_commit or "" if kind == "bridge" else sha
             yield Together(
                 kind=kind,
                 commit=sha,

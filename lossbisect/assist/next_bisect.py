@@ -14,11 +14,11 @@ __all__ = ["next_bisect"]
 
 def next_bisect(
     repo: Path, recipe: str, *, good: str | None, bad: str | None, named_by: str = "the range you named"
-) -> tuple[str | None, str]:
-    """The command, and why that range; None with what is missing where no range can be named.
+) -> tuple[str, str]:
+    """The command, and why that range.
 
     Where the ends aren't said, they come from the checkout: a submodule that is ahead of what Bridge wants makes that
-    range, else the commit of Bridge that moved its pin last does.
+    range, else the commit of Bridge that moved its pin last does. With neither, the bisect looks for a good end itself.
 
     Args:
         repo: The checkout.
@@ -33,9 +33,10 @@ def next_bisect(
     with open_codebase(repo, allow_dirty=True) as code:
         ends = _ends(code, good, bad, named_by)
         if ends is None:
-            return None, (
-                "Which commit was good? Name it, and the bad one if it isn't checked out: lossbisect explain --repo "
-                f"{shlex.quote(str(code.root))} --good COMMIT"
+            last = resolve(code, bad) if bad else code.mcore_head
+            words = ["lossbisect", "bisect", "--repo", str(code.root), "--bad", last[:12], "--recipe", recipe]
+            return shlex.join(words), (
+                "without a good commit: it walks back to one with another curve first, which --good COMMIT spares"
             )
         first, last, why = ends
         count = int(ask(code.mcore, "rev-list", "--count", "--first-parent", f"{first}..{last}"))

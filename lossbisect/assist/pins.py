@@ -25,6 +25,7 @@ FILES = (
     ".gitlab/stages/01.build.yml",
     "src/megatron/bridge/package_info.py",
     "megatron/core/package_info.py",
+    "src/megatron/hub/package_info.py",
 )
 """All files that a pin may be read from."""
 
@@ -32,6 +33,10 @@ _IMAGE_FILES = FILES[3:7]
 _IMAGE = re.compile(r"\b(pytorch:\d\d\.\d\d-py3)\b")
 _VERSION_PART = re.compile(r"^(MAJOR|MINOR|PATCH|PRE_RELEASE)\s*=\s*['\"]?([\w.]*)['\"]?\s*$", re.MULTILINE)
 _LOCKED = re.compile(r'^\[\[package\]\]\nname = "(torch|transformer-engine)"\nversion = "([^"]+)"', re.MULTILINE)
+_LOCKED_CORE = re.compile(
+    r'^name = "megatron-core"\nversion = "([^"]+)"\nsource = \{ (?:registry|git = "[^"#]*#([0-9a-f]{40})")',
+    re.MULTILINE,
+)
 _LOCKED_CUDA = re.compile(r'^\[\[package\]\]\nname = "nvidia-cuda-runtime(-cu\d+)?"\nversion = "([^"]+)"', re.MULTILINE)
 _REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9._-]+)\s*(?:\[([^\]]*)\])?\s*(?:@\s*(\S+))?\s*([^;@]*)")
 _CUDA_EXTRA = re.compile(r"core[_-]cu(\d+)")
@@ -50,6 +55,8 @@ class Pins:
             own is used.
         transformer_engine: Transformer Engine, as a specifier or a Git revision.
         transformer_engine_locked: Its version in ``uv.lock``.
+        mcore_locked: Megatron-Core in ``uv.lock``, from before it was a submodule of Bridge.
+        mcore_commit: Its commit there, if it came from Git.
         cuda: Major version of CUDA that the extra of Transformer Engine names, or the locked runtime's version.
         image: NVIDIA's PyTorch image that it is built in, such as ``pytorch:26.06-py3``.
     """
@@ -60,6 +67,8 @@ class Pins:
     torch_locked: str | None = None
     transformer_engine: str | None = None
     transformer_engine_locked: str | None = None
+    mcore_locked: str | None = None
+    mcore_commit: str | None = None
     cuda: str | None = None
     image: str | None = None
 
@@ -70,6 +79,7 @@ def read_pins(read: Reader) -> Pins:
     requirements = _requirements(project)
     lock = read("uv.lock") or ""
     locked = {match[1]: match[2] for match in _LOCKED.finditer(lock)}
+    core = _LOCKED_CORE.search(lock)
     engine, engine_extras = _engine(project, requirements)
     return Pins(
         version=_version(read),
@@ -78,6 +88,8 @@ def read_pins(read: Reader) -> Pins:
         torch_locked=locked.get("torch"),
         transformer_engine=engine,
         transformer_engine_locked=locked.get("transformer-engine"),
+        mcore_locked=core[1] if core else None,
+        mcore_commit=core[2] if core else None,
         cuda=_cuda(engine_extras, lock),
         image=next((found[1] for file in _IMAGE_FILES if (found := _image(read(file)))), None),
     )
@@ -140,7 +152,13 @@ def _python(project: Mapping[str, Any], read: Reader) -> str | None:
 
 
 def _version(read: Reader) -> str | None:
-    text = read("src/megatron/bridge/package_info.py") or read("megatron/core/package_info.py") or ""
+    # Bridge was called Hub until July 2025.
+    places = (
+        "src/megatron/bridge/package_info.py",
+        "megatron/core/package_info.py",
+        "src/megatron/hub/package_info.py",
+    )
+    text = next(filter(None, map(read, places)), "")
     parts: dict[str, str] = dict(_VERSION_PART.findall(text))
     if not {"MAJOR", "MINOR", "PATCH"} <= parts.keys():
         return None

@@ -47,7 +47,9 @@ def _asked(together: Together) -> Finding:
     names = {"bridge": "Bridge", "megatron-lm": "Megatron-Core"}
     own = f"{names[together.kind]} {together.pins.version or '(version unknown)'}"
     if together.kind == "bridge":
-        own += f" with Megatron-Core {core.version or '(not in this clone)'} at {together.mcore[:10]}"
+        at = f" at {together.mcore[:10]}" if together.mcore else ""
+        unknown = "(not in this clone)" if at else "(not pinned)"
+        own += f" with Megatron-Core {together.mcore_version or unknown}{at}"
     return _finding("pins", Severity.OK, together.commit[:10], f"{own}: {words or 'asks for nothing'}")
 
 

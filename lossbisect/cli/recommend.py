@@ -12,7 +12,7 @@ _GOALS = ("pretrain", "sft", "peft", "benchmark", "correlation")
 
 
 @click.command(epilog="Exit codes: 0, 1 what was asked won't fit by theory, 2 wrong usage or nothing that can run.")
-@click.argument("model", required=False)
+@click.argument("words", nargs=-1, metavar="[MODEL]")
 @click.option("--gpus", type=int, metavar="N", help="GPUs in all.  [default: 8]")
 @click.option("--gpu-type", default="h100", show_default=True, metavar="TYPE", help="Such as h100, h200, b200, gb200.")
 @click.option("--gpus-per-node", type=int, metavar="N", help="GPUs of a node.  [default: 8, of gb200 and gb300 4]")
@@ -40,7 +40,7 @@ _GOALS = ("pretrain", "sft", "peft", "benchmark", "correlation")
 )
 @json_option
 def command(
-    model: str | None,
+    words: tuple[str, ...],
     gpus: int | None,
     gpu_type: str,
     gpus_per_node: int | None,
@@ -67,17 +67,18 @@ def command(
     from lossbisect.assist.recommend import Goal, Question, find_bridge, list_recipes, recommend
     from lossbisect.report.recommend import answer_json, answer_text, catalogue_json, catalogue_text
 
-    if model is None and not is_list:
+    model = " ".join(words)
+    if not model.strip() and not is_list:
         raise click.UsageError("Name a model, such as llama3_8b, or say --list or --change.")
     source = find_bridge(repo)
-    if is_list or model is None:
+    if is_list:
         recipes = list_recipes(source)
         click.echo((catalogue_json if is_json else catalogue_text)(recipes, source.told))
         return 0
     question = Question(
         model=model,
         gpus=8 if gpus is None else gpus,
-        gpu_type=gpu_type.lower(),
+        gpu_type=gpu_type,
         per_node=gpus_per_node,
         goal=Goal(goal),
         sequence_length=seq_length,

@@ -38,6 +38,13 @@ __all__ = ["command"]
     help="A variable that a script doesn't set; @ for its arguments. Repeatable.",
 )
 @click.option(
+    "--line",
+    "line_no",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="Where the command begins, for a script with several that train.",
+)
+@click.option(
     "--num-processes",
     type=click.IntRange(min=1),
     metavar="COUNT",
@@ -57,6 +64,7 @@ def command(
     to: str | None,
     form: str,
     given: tuple[str, ...],
+    line_no: int | None,
     num_processes: int | None,
     repo: Path | None,
     *,
@@ -85,6 +93,8 @@ def command(
         repo=repo,
         given=dict(_pair(item) for item in given),
         num_processes=num_processes,
+        line_no=line_no,
+        folder=Path(source).parent if Path(source).is_file() else None,
     )
     click.echo(translation_text(translation, is_long=is_long), err=True)
     why_not = refusal(translation)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lossbisect.assist.compat import compatibility, periods, together_at
+from lossbisect.assist.pins import read_pins
 from lossbisect.errors import GitError
 from tests.assist.support import Called, Made, bridge_files, call, drop, mcore_files, package_info
 from tests.bisect.support import commit, git, snapshot
@@ -90,3 +91,18 @@ def test_no_checkout(tmp_path: Path) -> None:
     commit(tmp_path, "Start", {"x": ""})
     with pytest.raises(GitError, match="neither a Megatron Bridge checkout"):
         together_at(tmp_path, "HEAD")
+
+
+@pytest.mark.parametrize(
+    ("source", "version", "sha"),
+    [
+        ('{ registry = "r" }', "0.14.0rc0", None),
+        (f'{{ git = "g?rev=main#{"a" * 40}" }}', "0.14.0rc0", "a" * 40),
+        ('{ editable = "3rdparty/Megatron-LM" }', None, None),
+    ],
+)
+def test_before_the_submodule_the_lock_tells_megatron_core(source: str, version: str | None, sha: str | None) -> None:
+    """Its version, and its commit where it came from Git; Bridge's version by the name that it had."""
+    lock = f'[[package]]\nname = "megatron-core"\nversion = "0.14.0rc0"\nsource = {source}\n'
+    pins = read_pins({"uv.lock": lock, "src/megatron/hub/package_info.py": package_info("0.1.0")}.get)
+    assert (pins.mcore_locked, pins.mcore_commit, pins.version) == (version, sha, "0.1.0")

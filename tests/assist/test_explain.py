@@ -157,11 +157,12 @@ def test_the_range_is_what_the_user_says_or_what_is_ahead(made: Made) -> None:
     assert unknown.stderr.count("\n") == 1
 
 
-def test_megatron_lm_alone_asks_for_the_good_commit(made: Made) -> None:
-    """A checkout that pins nothing can't say what was good: no command is made up, the question is asked."""
+def test_megatron_lm_alone_is_walked_back(made: Made) -> None:
+    """A checkout that pins nothing can't say what was good: no commit is made up, the bisect looks for one itself."""
     report = json.loads(call("explain", "--repo", str(made.server), "--json").stdout)
-    assert report["bisect"] is None
-    assert "--good COMMIT" in report["why"]
+    head = git(made.server, "rev-parse", "HEAD")
+    assert report["bisect"].split()[-5:] == [str(made.server), "--bad", head[:12], "--recipe", "vanilla-cpu"]
+    assert "--good COMMIT spares" in report["why"]
 
 
 @pytest.mark.parametrize(

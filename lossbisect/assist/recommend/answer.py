@@ -1,5 +1,7 @@
 """From a question to a recipe, its sizes and its command, with the reason for each."""
 
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,6 +95,7 @@ def recommend(
     Raises:
         LossbisectError: Nothing can be run as asked; one sentence says why and what is the nearest that can.
     """
+    question = _with_type(question)
     per_node = _check(question)
     recipes = list_recipes(source) if recipes is None else recipes
     model = find_model(source, recipes, question.model)
@@ -153,12 +156,22 @@ def recommend(
     )
 
 
+def _with_type(question: Question) -> Question:
+    """A question with the type, and the memory, in what a user or a driver calls a GPU, such as ``A100-SXM4-40GB``."""
+    told = question.gpu_type
+    words = re.split(r"[^a-z0-9]+", told.lower())
+    found = next((word for word in words if word in GPU_MEMORY_GIB), None)
+    if found is None:
+        raise LossbisectError(f"GPU type {told!r} isn't known. One of: {', '.join(GPU_MEMORY_GIB)}.")
+    size = next((float(word[:-2]) for word in words if re.fullmatch(r"\d+gb", word)), GPU_MEMORY_GIB[found])
+    is_usual = question.memory_gib is not None or size == GPU_MEMORY_GIB[found]
+    return replace(question, gpu_type=found, memory_gib=question.memory_gib if is_usual else size)
+
+
 def _check(question: Question) -> int:
     """GPUs of a node, for a question that makes sense."""
     gpu_type, gpus = question.gpu_type, question.gpus
-    if gpu_type not in GPU_MEMORY_GIB:
-        raise LossbisectError(f"GPU type {gpu_type!r} isn't known. One of: {', '.join(GPU_MEMORY_GIB)}.")
-    per_node = question.per_node or _PER_NODE.get(gpu_type, 8)
+    per_node = _PER_NODE.get(gpu_type, 8) if question.per_node is None else question.per_node
     if gpus < 1 or per_node < 1:
         raise LossbisectError(f"{gpus} GPUs, {per_node} per node: at least 1 of each is needed.")
     if gpus > per_node and gpus % per_node:
@@ -178,8 +191,8 @@ def _check(question: Question) -> int:
         raise LossbisectError(f"Sequence length {length}: between 2 and {_LONGEST} tokens; Bridge's usual one is 4096.")
     if question.tensor is not None and question.tensor < 1:
         raise LossbisectError(f"Tensor-parallel size {question.tensor}: at least 1.")
-    if question.memory_gib is not None and question.memory_gib <= 0:
-        raise LossbisectError(f"Memory {question.memory_gib:g} GiB: more than 0 is needed; an H100 has 80.")
+    if question.memory_gib is not None and not 0 < question.memory_gib < math.inf:
+        raise LossbisectError(f"Memory {question.memory_gib:g} GiB: a number above 0 is needed; an H100 has 80.")
     return per_node
 
 

@@ -46,6 +46,11 @@ def find_model(source: BridgeSource, recipes: Sequence[BridgeRecipe], asked: str
     longer = [key for key in keys if wanted.startswith(key)]
     if longer:  # 'nemotron-3-nano-30b-a3b' says more than the recipe's name does
         return keys[max(longer, key=len)]
+    inside = [model for key, model in keys.items() if wanted in key]
+    if len(inside) == 1:
+        return inside[0]
+    if inside:
+        raise LossbisectError(f"{asked!r} is several models: {_some(inside)}. Name one of them.")
     near = difflib.get_close_matches(wanted, keys, n=3, cutoff=0.4)
     told = _some([keys[key] for key in near]) if near else _some(models)
     raise LossbisectError(f"{source.told} has no recipe for {asked!r}. The nearest: {told}.")

@@ -4,8 +4,10 @@ The table of rules (``rules.toml``) says what becomes of each argument; both sid
 their sources at hand.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from lossbisect.assist.translate.facts import read_facts
@@ -25,6 +27,8 @@ def translate(
     repo: Path | None = None,
     given: Mapping[str, str] | None = None,
     num_processes: int | None = None,
+    line_no: int | None = None,
+    folder: Path | None = None,
 ) -> tuple[Translation, Facts]:
     """Translate an input, and say what was read to do it.
 
@@ -35,18 +39,38 @@ def translate(
         repo: Bridge checkout whose sources tell both sides' arguments; None: the installed packages.
         given: Variables of a script that the user sets.
         num_processes: How many processes train; None: what the input's launcher says.
+        line_no: Where the command begins, for a script with several that train.
+        folder: Where the script lies, for the files that it reads with ``source``; None: they aren't read.
 
     Raises:
         RecipeError: The input can't be read, or one of the trainers isn't there.
     """
-    way = way or way_of(text)
+    way = way or way_of(text, source)
     facts = read_facts(repo)
-    settings = read_settings(text, way, facts, source=source, given=given or {})
+    settings = read_settings(
+        text, way, facts, source=source, given=given or {}, line_no=line_no, read=partial(_beside, folder)
+    )
     processes = num_processes or settings.num_processes
     if way is Way.TO_BRIDGE:
         return to_bridge(settings.told, facts, unknown=settings.unknown, num_processes=processes), facts
     known = replace(facts, base=settings.base) if settings.base is not None else facts
-    return to_mlm(settings.told, known, num_processes=processes), facts
+    translation = to_mlm(settings.told, known, num_processes=processes)
+    return replace(translation, items=(*settings.besides, *translation.items)), facts
+
+
+_OWN_FOLDER = re.compile(r"\$\(.*(?:dirname|BASH_SOURCE|pwd).*\)/(?P<rest>[^$]+)", re.DOTALL)
+"""How scripts name the folder they lie in."""
+
+
+def _beside(folder: Path | None, name: str) -> str | None:
+    """The text of a file by the name that a script in a folder gives it; None: it isn't there."""
+    if folder is None:
+        return None
+    own = _OWN_FOLDER.fullmatch(name)
+    try:
+        return (folder / (own["rest"] if own else name)).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
 
 
 def refusal(translation: Translation) -> str | None:

@@ -39,7 +39,7 @@ def emit(translation: Translation, facts: Facts, form: Form) -> str:
                 [shlex.quote(override) for override in overrides],
             )
         )
-    lines = [shlex.join(words) for words in words_of(translation.settings, facts)]
+    lines = [" ".join(map(_quoted, words)) for words in words_of(translation.settings, facts)]
     if form is Form.OVERRIDES:
         return "\n".join(lines)
     if form is Form.COMMAND:
@@ -50,6 +50,14 @@ def emit(translation: Translation, facts: Facts, form: Form) -> str:
         "ARGUMENTS=(", *(f"    {line}" for line in lines), ")",
         f'exec {_launcher(translation)} pretrain_gpt.py "${{ARGUMENTS[@]}}" "$@"',
     ])  # fmt: skip
+
+
+def _quoted(word: str) -> str:
+    """A word for the shell, in which a variable stays one."""
+    if not _VARIABLE.search(word):
+        return shlex.quote(word)
+    escaped = re.sub(r'(["\\`]|\$(?=\())', r"\\\1", word)
+    return f'"{escaped}"'
 
 
 def _launcher(translation: Translation) -> str:
@@ -117,11 +125,16 @@ def _field(name: str, value: Value) -> str:
 def _text(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED:
         return text
+    text = _VARIABLE.sub(r"${oc.env:\1}", text)
     return f"'{_BEFORE_QUOTE.sub(_escaped, text)}'"
 
 
 _BEFORE_QUOTE = re.compile(r"(\\*)('|\Z)")
 """Hydra takes a backslash for itself, except before a quote."""
+
+
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\b\}?")
+"""A variable that the script leaves to the environment: OmegaConf takes it from there by another spelling."""
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["BridgeOnly", "Rule", "bridge_only", "read_rules"]
+__all__ = ["BridgeOnly", "Rule", "bridge_only", "computed_names", "newer_defaults", "read_rules", "runner_options"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,6 +24,7 @@ class Rule:
         note: What is lost, or what the argument does.
         mlm: Where Megatron-LM declares it.
         bridge: Class and field that take it.
+        default: The default of an argument that is newer than the parser at hand; None: it is off.
     """
 
     dest: str
@@ -37,6 +38,7 @@ class Rule:
     note: str = ""
     mlm: str
     bridge: str = ""
+    default: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,27 @@ def bridge_only() -> BridgeOnly:
 
 
 @cache
+def runner_options() -> dict[str, str]:
+    """Options of Bridge's ``run_recipe.py`` that stand for a setting, and its key."""
+    return {str(flag): str(key) for flag, key in _table()["runner"].items()}
+
+
+@cache
+def computed_names() -> frozenset[str]:
+    """What Megatron-LM's dump tells beside its arguments: worked out from them, or from its other parsers."""
+    told: object = _table()["dump"]["computed"]
+    return frozenset(told) if isinstance(told, list) else frozenset()
+
+
+@cache
+def newer_defaults() -> dict[str, object]:
+    """Defaults of Bridge's settings that are newer than the table's Bridge, or no plain value, by key."""
+    told = _table()["dump"]["bridge"]
+    newer = {key: rule.default for rule in read_rules().values() for key in rule.to if rule.default is not None}
+    return newer | (told if isinstance(told, dict) else {})
+
+
+@cache
 def _table() -> dict[str, dict[str, dict[str, object]]]:
     return tomllib.loads(files("lossbisect.assist.translate").joinpath("rules.toml").read_text("utf-8"))
 
@@ -88,4 +111,5 @@ def _rule(dest: str, section: str, row: dict[str, object]) -> Rule:
         note=str(row.get("loses") or row.get("why") or ""),
         mlm=str(row["mlm"]),
         bridge=str(row.get("bridge", "")),
+        default=row.get("default"),
     )

@@ -8,7 +8,7 @@ arguments there are, `RecipeError` names the line.
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lossbisect.assist.translate.shell_expand import joined, pieces
@@ -45,24 +45,37 @@ _BLOCKS = {"if": "fi", "for": "done", "while": "done", "until": "done", "select"
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<more>\+?)=(?P<value>.*)", re.DOTALL)
 _DECLARING = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _NAME = re.compile(r"[A-Za-z_]\w*|[@*#0-9]")
+_MOST_SOURCED = 5
+"""How deep files may read one another."""
 _BEFORE_A_COMMAND = frozenset({"then", "else", "do", "{", "exec", "time", "!", "eval", "nohup"})
+_OF_A_PROGRAM = re.compile(r"--|\$|[+~]{0,2}[a-z_]\w*\.[\w.]+=")
+"""What makes a program one that may train: an option, a variable, an override."""
 _OTHER_PROGRAMS = frozenset({"echo", "printf", "cat", "ls", "cp", "pip", "sed", "grep", "[", "[[", "test"})
 
 
-def training_command(text: str, *, source: str, given: Mapping[str, str]) -> Command:
+def training_command(
+    text: str,
+    *,
+    source: str,
+    given: Mapping[str, str],
+    line_no: int | None = None,
+    read: Callable[[str], str | None] = lambda _: None,
+) -> Command:
     """The command of a script that trains: the one that names a Python program, or consists of options.
 
     Args:
         text: The script.
         source: Its name, for messages.
         given: Variables that the user sets; ``@`` for the script's own arguments.
+        line_no: Where the command begins, of several; None: there is one.
+        read: The text of a file that the script reads with ``source``; None: it isn't there.
 
     Raises:
         RecipeError: There is no such command or more than one, or what it says depends on the run.
     """
     variables = {name: value.split() if name == "@" else [value] for name, value in given.items()}
     variables |= {f"{name}[@]": _split(value) for name, value in given.items()}
-    return _Script(source, given, variables).command(text, first_line=1)
+    return _Script(source, given, variables, read).command(text, first_line=1, wanted=line_no)
 
 
 def _split(value: str) -> list[str]:
@@ -76,13 +89,30 @@ def _split(value: str) -> list[str]:
 class _Script:
     """What is known of a script's variables while its commands are gone through."""
 
-    def __init__(self, source: str, given: Mapping[str, str], variables: dict[str, list[str]]) -> None:
-        self.source, self.given, self.variables = source, given, variables
+    def __init__(
+        self,
+        source: str,
+        given: Mapping[str, str],
+        variables: dict[str, list[str]],
+        read: Callable[[str], str | None],
+    ) -> None:
+        self.source, self.given, self.variables, self.read = source, given, variables, read
         self.conditional: dict[str, int] = {}
+        self.unread: list[str] = []
+        self.depth = 0
         self.blocks: list[_Block] = []
 
-    def command(self, text: str, *, first_line: int) -> Command:
-        """The command that trains."""
+    def command(self, text: str, *, first_line: int, wanted: int | None = None) -> Command:
+        """The command that trains; of several, the one at a line."""
+        found = self.commands(text, first_line=first_line)
+        chosen = [command for command in found if wanted in (None, command.line_no)]
+        if found and not chosen:
+            lines = ", ".join(str(command.line_no) for command in found)
+            raise RecipeError(f"{self.source}:{wanted}: no command that trains begins here; one does at line {lines}.")
+        return self._only(chosen or self._options_alone())
+
+    def commands(self, text: str, *, first_line: int) -> list[Command]:
+        """Every command that trains, in the order of the text."""
         found: list[Command] = []
         last: bool | None = True
         for statement in statements(text, self.source):
@@ -98,10 +128,28 @@ class _Script:
             if words[0].literal in ("[", "[[", "test"):
                 last = self._test(words)
                 continue
+            if words[0].literal in ("source", ".") and len(words) > 1:
+                self._source(words[1], is_sure=runs is True, line_no=line_no)
+                continue
             rest = self._assign(words, is_sure=runs is True, line_no=line_no)
             if rest and (made := self._training(rest, line_no)):
                 found.append(made)
-        return self._only(found or self._options_alone())
+        return found
+
+    def _source(self, word: Word, *, is_sure: bool, line_no: int) -> None:
+        """Go through another file as the shell does at this place; one that isn't there is remembered."""
+        name = " ".join(pieces(word, self.variables))
+        text = self.read(name) if self.depth < _MOST_SOURCED else None
+        if text is None:
+            self.unread.append(f"line {line_no} reads {name}")
+            return
+        before = dict(self.variables)
+        inner = _Script(name, self.given, self.variables, self.read)
+        inner.conditional, inner.unread, inner.depth = self.conditional, self.unread, self.depth + 1
+        inner.commands(text, first_line=1)
+        if not is_sure:
+            changed = {name for name, value in self.variables.items() if before.get(name) != value}
+            self.conditional |= dict.fromkeys(changed - self.given.keys(), line_no)
 
     def _only(self, found: list[Command]) -> Command:
         if not found:
@@ -114,7 +162,7 @@ class _Script:
         if len(found) > 1:
             lines = ", ".join(str(command.line_no) for command in found)
             raise RecipeError(
-                f"{self.source}: commands that train stand at lines {lines}. Give a file with one of them."
+                f"{self.source}: commands that train stand at lines {lines}. Name one: --line {found[0].line_no}."
             )
         return found[0]
 
@@ -229,11 +277,11 @@ class _Script:
     def _training(self, words: list[Word], line_no: int) -> Command | None:
         """The command, if it trains: looked at with its variables filled in, for its program may be in one."""
         filled = [piece for word in words for piece in pieces(word, self.variables)]
-        if not filled or filled[0] in _OTHER_PROGRAMS:
+        if not filled or filled[0] in _OTHER_PROGRAMS or "pytest" in (word.rpartition("/")[2] for word in filled):
             return None
         shell = next((at for at, word in enumerate(filled[:-1]) if word in ("-c", "-lc") and at), None)
         if shell is not None and filled[shell - 1].rpartition("/")[2] in ("bash", "sh"):
-            inner = _Script(self.source, self.given, self.variables)
+            inner = _Script(self.source, self.given, self.variables, self.read)
             inner.conditional = self.conditional
             try:
                 made = inner.command(filled[shell + 1], first_line=line_no)
@@ -242,7 +290,7 @@ class _Script:
             return Command([*filled[: shell - 1], *made.words], line_no)
         if not filled[0].startswith("--"):
             programs = [at for at, word in enumerate(filled) if word.endswith(".py") or word == "-m"]
-            if not programs or not any(word.startswith(("--", "$")) for word in filled[programs[0] + 1 :]):
+            if not programs or not any(map(_OF_A_PROGRAM.match, filled[programs[0] + 1 :])):
                 return None
         return Command(self._checked(words, line_no), line_no)
 
@@ -263,7 +311,8 @@ class _Script:
                 is_value = bool(found) and found[-1].startswith("--")  # it may be the value of the option before it
                 is_open = len(whole) == 1 and names and names[0] not in self.variables and not is_value
                 if is_open and whole[0] not in ("@", "*") and ":-" not in whole[0]:
-                    raise RecipeError(f"{self.source}:{line_no}: {left_open(names[0])}")
+                    hint = f" It may be set by what {self.unread[0]}, which isn't there." if self.unread else ""
+                    raise RecipeError(f"{self.source}:{line_no}: {left_open(names[0])}{hint}")
             filled = pieces(word, self.variables)
             found += filled
             is_program_seen = is_program_seen or any(piece.endswith(".py") for piece in filled)

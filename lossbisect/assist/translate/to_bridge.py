@@ -1,6 +1,7 @@
 """Megatron-LM's arguments as overrides of a Bridge recipe. Pure."""
 
 import ast
+import re
 from collections.abc import Mapping
 
 from lossbisect.assist.translate.derive import derived, is_on
@@ -200,6 +201,10 @@ def _untranslated(dest: str, value: Value, rule: Rule | None, facts: Facts) -> I
 
 
 def _unknown(flag: str, value: Value, facts: Facts) -> Item:
+    rule = read_rules().get(flag)
+    if rule is not None:  # of a dump: by destination
+        note = "the Megatron-LM at hand doesn't have it yet; name the checkout of the run: --repo PATH"
+        return Item(name=flag, value=value, fate=Fate.UNKNOWN, note=note)
     flags = [name for argument in facts.arguments.values() for name in argument.options]
     close = nearest(flag, flags)
     note = "Megatron-LM's parser has no such option" + (f"; the nearest is {close}" if close else "")
@@ -210,7 +215,8 @@ def _item(
     dest: str, value: Value, fate: Fate, to: tuple[str, ...], facts: Facts, *, note: str = "", is_told: bool = True
 ) -> Item:
     if is_told and not note and "$" in str(value):
-        note = "the script doesn't say what stands for the $: put it in"
+        is_open = re.search(r"\$(?!\{?[A-Za-z_])", str(value))  # a command's output, a script's own argument
+        note = "the script doesn't say what stands for the $: put it in" if is_open else "from the environment"
     name = option(dest, facts) if is_told else dest
     return Item(name=name, value=value, fate=fate, to=to, note=note, is_told=is_told)
 

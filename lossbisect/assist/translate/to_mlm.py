@@ -175,7 +175,8 @@ def _sayable(dest: str, value: Value, facts: Facts) -> bool:
     argument = facts.arguments[dest]
     if isinstance(value, bool):
         return ("true" if value else "false") in argument.options.values()
-    return value is not None and value != []
+    does = argument.options.values()
+    return value is not None and value != [] and ("store" in does or value in does)
 
 
 def _fate(
@@ -200,6 +201,9 @@ def _fate(
             note = f"{' and '.join(option(dest, facts) for dest in carriers)} would make it {back[key]}"
             return Item(name=key, value=value, fate=Fate.NO_EQUIVALENT, note=note)
         return Item(name=key, value=value, fate=Fate.TRANSLATED if names else Fate.DEFAULT, to=names)
+    if key.startswith("env_vars."):
+        note = "an environment variable: export it before the run"
+        return Item(name=key, value=value, fate=Fate.EXECUTION, note=note)
     if key not in facts.base and key.partition(".")[0] not in {k.partition(".")[0] for k in facts.base}:
         return _unknown(key, value, facts)
     if key in only.implied:

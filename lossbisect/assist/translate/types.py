@@ -6,7 +6,7 @@ from enum import StrEnum
 from lossbisect.assist.translate.arguments import Argument
 from lossbisect.assist.translate.source import Sources, Value
 
-__all__ = ["Facts", "Fate", "Item", "Translation", "Way"]
+__all__ = ["Facts", "Fate", "Item", "Settings", "Translation", "Way"]
 
 
 class Way(StrEnum):
@@ -83,3 +83,22 @@ class Translation:
     items: tuple[Item, ...]
     recipe: str
     num_processes: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What the input says.
+
+    Attributes:
+        told: Values by destination of Megatron-LM, or by key of Bridge.
+        unknown: Options that Megatron-LM doesn't have, as spelled.
+        base: Bridge's settings that the input's own take the place of; None: the recipe's.
+        num_processes: How many processes its launcher starts; None: it doesn't say.
+        besides: Fates of the launcher's words that choose or change what is trained.
+    """
+
+    told: dict[str, Value]
+    unknown: dict[str, Value] = field(default_factory=dict)
+    base: dict[str, Value] | None = None
+    num_processes: int | None = None
+    besides: tuple[Item, ...] = ()

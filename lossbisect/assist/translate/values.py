@@ -1,13 +1,14 @@
 """Values on both sides: when two are the same, and how words of a command line become values. Pure."""
 
 import ast
+import re
 from difflib import get_close_matches
 
 from lossbisect.assist.translate.arguments import Argument
 from lossbisect.assist.translate.source import Value
 from lossbisect.errors import RecipeError
 
-__all__ = ["converted", "nearest", "same"]
+__all__ = ["converted", "nearest", "printed", "same"]
 
 _LISTS = frozenset({"moe_layer_freq", "linear_attention_freq", "no_rope_freq", "window_attn_skip_freq", "window_size"})
 """Arguments whose word is a Python expression of numbers and lists."""
@@ -93,3 +94,19 @@ def nearest(word: str, known: "tuple[str, ...] | list[str]") -> str | None:
     """The known word that looks most like one."""
     close = get_close_matches(word, known, n=1, cutoff=0.5)
     return close[0] if close else None
+
+
+_DTYPES = {"torch.float32": "fp32", "torch.bfloat16": "bf16", "torch.float16": "fp16", "torch.uint8": "fp8"}
+
+
+def printed(value: Value) -> Value:
+    """A value as a dump prints it, in the words of a command line: an enum's member and a dtype by their names."""
+    if isinstance(value, list):
+        return [printed(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    if value == "{}":
+        return []
+    if match := re.fullmatch(r"<?[A-Z]\w*\.(\w+)(?::.*>)?", value):
+        return match[1]
+    return _DTYPES.get(value, value)

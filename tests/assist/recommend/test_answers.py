@@ -12,6 +12,7 @@ from lossbisect.assist.recommend.names import find_model
 from lossbisect.assist.recommend.source import BridgeSource
 from lossbisect.assist.recommend.types import BridgeRecipe, Effect, Kind
 from lossbisect.errors import LossbisectError
+from tests.assist.support import call
 
 HERE = Path(__file__).parent
 QUESTIONS: list[dict[str, Any]] = tomllib.loads((HERE / "questions.toml").read_text(encoding="utf-8"))["question"]
@@ -164,6 +165,10 @@ def test_unknown_memory_is_not_called_fitting(bridge: BridgeSource) -> None:
         ({"model": "llama3_8b", "gpus": 8, "sequence_length": -5}, ["Sequence length -5"]),
         ({"model": "llama3_8b", "gpus": 8, "gpu_type": "voodoo2"}, ["'voodoo2'", "h100"]),
         ({"model": "llama3_8b", "gpus": 8, "memory_gib": 0.0}, ["Memory 0 GiB"]),
+        ({"model": "llama3_8b", "gpus": 8, "memory_gib": float("nan")}, ["Memory nan GiB", "a number above 0"]),
+        ({"model": "llama3_8b", "gpus": 8, "per_node": 0}, ["0 per node", "at least 1"]),
+        ({"model": "235b-a22b", "gpus": 128}, ["several models: qwen3_235b_a22b, qwen3_vl_235b_a22b"]),
+        ({"model": "70b", "gpus": 64}, ["several models: llama31_70b, llama3_70b"]),
         ({"model": "olmoe_7b", "gpus": 8, "goal": "benchmark"}, ["no benchmark recipe for olmoe_7b", "pretrain"]),
         ({"model": "qwen3_next_80b_a3b", "gpus": 8, "goal": "peft"}, ["only an unfinished peft recipe", "sft"]),
         ({"model": "kimi_k2", "gpus": 8, "goal": "sft"}, ["no sft recipe for kimi_k2", "pretrain"]),
@@ -176,6 +181,20 @@ def test_bad_questions(bridge: BridgeSource, fields: dict[str, Any], words: list
     told = str(raised.value)
     assert "\n" not in told
     assert all(word in told for word in words), told
+
+
+@pytest.mark.parametrize(
+    ("told", "gpu_type", "memory_gib"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100", None),
+        ("NVIDIA A100-SXM4-40GB", "a100", 40.0),
+        ("GB200", "gb200", None),
+    ],
+)
+def test_a_gpu_by_its_drivers_name(bridge: BridgeSource, told: str, gpu_type: str, memory_gib: float | None) -> None:
+    """The type is found in it, and the memory, where that isn't what the type usually has."""
+    question = ask(bridge, model="llama3_8b", gpus=8, gpu_type=told).question
+    assert (question.gpu_type, question.memory_gib) == (gpu_type, memory_gib)
 
 
 @pytest.mark.parametrize(
@@ -195,3 +214,10 @@ def test_bad_questions(bridge: BridgeSource, fields: dict[str, Any], words: list
 def test_names_of_one_model(bridge: BridgeSource, asked: str, model: str) -> None:
     """A model is found by its Hugging Face id and by the ways people write its name."""
     assert find_model(bridge, _recipes(bridge.root), asked) == model
+
+
+@pytest.mark.usefixtures("bridge")
+def test_a_name_of_several_words_needs_no_quotes() -> None:
+    """The words of the command line are one name; none at all is wrong usage."""
+    assert call("recommend", "qwen3", "8b", "--gpus", "16").stdout.startswith("qwen3_8b_")
+    assert call("recommend", "--gpus", "8").returncode == 2

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from lossbisect.assist.translate.command_line import arguments_of
 from lossbisect.assist.translate.emit import hydra
 from lossbisect.assist.translate.facts import read_facts
-from lossbisect.assist.translate.inputs import arguments_of
 from lossbisect.assist.translate.to_bridge import to_bridge
 from lossbisect.assist.translate.types import Facts
 from lossbisect.compare import compare_logs

@@ -193,3 +193,42 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     """No text makes the reader fail in another way than by its own error, or run on without end."""
     with suppress(RecipeError):
         assert training_command(text, source="x", given={}).words
+
+
+SOURCED = {"conf.sh": "MODEL=(--num-layers 2)\nN=4\n", "loop.sh": "source loop.sh\nN=5\n"}
+
+
+@pytest.mark.parametrize("word", ["source", "."])
+def test_a_sourced_file_is_read_where_the_script_reads_it(word: str) -> None:
+    """Its variables are known from there on; a later assignment still wins, and a file that reads itself ends."""
+    script = f'N=1\n{word} conf.sh\n{word} loop.sh\npython a.py "${{MODEL[@]}}" --x $N'
+    command = training_command(script, source="train.sh", given={}, read=SOURCED.get)
+    assert command.words[2:] == ["--num-layers", "2", "--x", "5"]
+
+
+def test_a_file_read_under_a_condition_leaves_its_variables_open() -> None:
+    """What it sets depends on the run."""
+    script = "N=1\nif [ -f conf.sh ]; then\nsource conf.sh\nfi\npython a.py --x $N"
+    with pytest.raises(RecipeError, match=r"train\.sh:3: \$N is set inside"):
+        training_command(script, source="train.sh", given={}, read=SOURCED.get)
+
+
+def test_a_sourced_file_that_is_missing_is_told() -> None:
+    """The error about a variable says which file may set it."""
+    with pytest.raises(RecipeError, match=r"line 1 reads gone\.sh, which isn't there"):
+        words("source gone.sh\npython a.py $MORE --x 1")
+
+
+def test_of_several_commands_one_is_chosen_by_its_line() -> None:
+    """A line where none begins is refused, with those where one does."""
+    script = "python a.py --x 1\npython b.py --x 2"
+    chosen = training_command(script, source="x", given={}, line_no=2)
+    assert chosen.words == ["python", "b.py", "--x", "2"]
+    with pytest.raises(RecipeError, match=r"x:3: no command that trains begins here; one does at line 1, 2"):
+        training_command(script, source="x", given={}, line_no=3)
+
+
+def test_a_test_suite_is_no_training() -> None:
+    """Pytest's command is passed over, by module or by name."""
+    script = "python -m pytest tests/a.py --tb short\ncoverage run -m pytest a.py -v --x\npython a.py --x 1"
+    assert words(script) == ["python", "a.py", "--x", "1"]

@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from lossbisect.assist.translate import refusal
+from lossbisect.assist.translate import refusal, translate
+from lossbisect.assist.translate.command_line import arguments_of
 from lossbisect.assist.translate.derive import derived
 from lossbisect.assist.translate.emit import Form, emit, hydra, words_of
-from lossbisect.assist.translate.inputs import arguments_of, hydra_value, overrides_of, read_settings, way_of
+from lossbisect.assist.translate.hydra import hydra_value, overrides_of
+from lossbisect.assist.translate.inputs import read_settings, way_of
 from lossbisect.assist.translate.source import Value
 from lossbisect.assist.translate.to_bridge import bridge_settings, to_bridge
 from lossbisect.assist.translate.to_mlm import to_mlm
@@ -419,3 +421,141 @@ def test_a_real_log_of_megatron_lm_translates(facts: Facts) -> None:
     assert refusal(made) is None
     assert made.settings["model.num_layers"] == 2
     assert made.settings["mixed_precision"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("MODEL: gpt_16b\nTP: 1\n", "x.yaml"),
+        ("MODEL_ARGS:\n  prompt: hello\n", "x.yaml"),
+        ("python pretrain_gpt.py $ARGS", "x.sh"),
+    ],
+)
+def test_an_input_without_arguments_is_no_translation(text: str, source: str, facts: Facts) -> None:
+    """Nothing told is an error, not Megatron-LM's defaults."""
+    with pytest.raises(RecipeError, match=r"argument|options"):
+        read_settings(text, Way.TO_BRIDGE, facts, source=source, given={"ARGS": ""})
+
+
+def test_a_text_with_blanks_in_a_yaml_is_one_word(facts: Facts) -> None:
+    """Unless the argument takes many: then its words, with or without brackets, as Megatron-LM's own runner has it."""
+    text = (
+        "MODEL_ARGS:\n  --step-batch-size-schedule: '0:384 200B:768'\n"
+        "  --hierarchical-context-parallel-sizes: '[2 2]'\n  --cuda-graph-modules: '[attn mlp]'\n"
+    )
+    told = read_settings(text, Way.TO_BRIDGE, facts, source="x.yaml", given={}).told
+    assert told["step_batch_size_schedule"] == "0:384 200B:768"
+    assert told["hierarchical_context_parallel_sizes"] == [2, 2]
+    assert told["cuda_graph_modules"] == ["attn", "mlp"]
+
+
+SECTIONS = "model:\n  num_layers: 2\n  hidden_size: 64  # small\noptimizer:\n  lr: 1e-4\ndataset:\n  split: '9,1,0'\n"
+
+
+def test_a_yaml_of_bridges_sections_is_read(facts: Facts) -> None:
+    """Its sections say whose words it is in; numbers as Bridge's reader takes them."""
+    assert way_of(SECTIONS) is Way.TO_MLM
+    assert way_of(SECTIONS + "other: 1\n") is Way.TO_BRIDGE
+    told = read_settings(SECTIONS, Way.TO_MLM, facts, source="x.yaml", given={}).told
+    assert told == {"model.num_layers": 2, "model.hidden_size": 64, "optimizer.lr": 1e-4, "dataset.split": "9,1,0"}
+
+
+def test_options_of_bridges_runner_are_settings(facts: Facts) -> None:
+    """Long and short ones stand for overrides, one after another; the length is the model's, too."""
+    text = (
+        "torchrun --nproc_per_node=4 scripts/training/run_recipe.py --recipe vanilla_gpt_pretrain_config -tp 2 "
+        "--max_steps=10 --lr 1e-4 -sl 128 model.num_layers=2 --mode pretrain --dry-run"
+    )
+    settings = read_settings(text, Way.TO_MLM, facts, source="x.sh", given={})
+    assert settings.told == {
+        "model.tensor_model_parallel_size": 2,
+        "train.train_iters": 10,
+        "optimizer.lr": 1e-4,
+        "dataset.seq_length": 128,
+        "model.seq_length": 128,
+        "model.num_layers": 2,
+    }
+    assert settings.besides == ()
+    assert settings.num_processes == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("run_recipe.py --recipe llama3_8b_pretrain_config", "--recipe"),
+        ("run_recipe.py --model llama3_8b --mode pretrain", "--model"),
+        ("run_recipe.py --recipe vanilla_gpt_pretrain_config --mode lora", "--mode"),
+        ("run_recipe.py --recipe vanilla_gpt_pretrain_config --deterministic", "--deterministic"),
+        ("my_training.py", "my_training.py"),
+    ],
+)
+@pytest.mark.usefixtures("facts")
+def test_another_recipe_is_not_taken_for_the_base(words: str, name: str) -> None:
+    """What the launcher chooses beside the overrides has no equivalent, and the way out is told."""
+    translation, _ = translate(f"torchrun {words} model.num_layers=2", source="x.sh")
+    assert [item.name for item in translation.items if item.fate is Fate.NO_EQUIVALENT] == [name]
+    assert name in (refusal(translation) or "")
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model.num_layers=two", "model.num_layers: 'two' isn't a whole number"),
+        ("model.sequence_parallel=maybe", "isn't true or false"),
+        ("optimizer.lr=true", "isn't a number"),
+        ("model.num_layers=$N", "doesn't say what $N is. Say it: --set N=VALUE"),
+        ("~model.num_layers", "takes a setting away"),
+        ("model.num_layers", "is no override"),
+    ],
+)
+def test_wrong_overrides_are_one_clear_line(override: str, message: str, facts: Facts) -> None:
+    """The key, what is wrong with it, and what would be right."""
+    with pytest.raises(RecipeError) as raised:
+        read_settings(f"model.hidden_size=64 {override}", Way.TO_MLM, facts, source="x", given={})
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_one_is_a_switch_that_is_on(facts: Facts) -> None:
+    """Bridge takes 1 for true, too."""
+    text = "model.sequence_parallel=1 model.tensor_model_parallel_size=2"
+    settings = read_settings(text, Way.TO_MLM, facts, source="x", given={})
+    assert emit(to_mlm(settings.told, facts), facts, Form.OVERRIDES).startswith("--") is True
+    assert settings.told["model.sequence_parallel"] is True
+
+
+def test_a_variable_stays_one_in_what_is_written(facts: Facts) -> None:
+    """For Bridge as OmegaConf takes it from the environment, for the shell in double quotes; and back."""
+    settings = read_settings('--num-layers 2 --data-path "$DATA/it\'s" --save ${OUT}', Way.TO_BRIDGE, facts,
+                             source="x", given={})  # fmt: skip
+    text = emit(to_bridge(settings.told, facts), facts, Form.OVERRIDES)
+    assert "dataset.data_path='${oc.env:DATA}/it\\'s'" in text.splitlines()
+    back = read_settings(text, Way.TO_MLM, facts, source="x", given={})
+    assert back.told["checkpoint.save"] == "${OUT}"
+    assert '--data-path "${DATA}/it\'s"' in emit(to_mlm(back.told, facts), facts, Form.OVERRIDES).splitlines()
+
+
+def test_a_dump_of_a_newer_megatron_lm_hides_nothing(facts: Facts) -> None:
+    """An argument that the parser at hand doesn't have is told unless it is off, at its default, or harmless."""
+    extra = "  gdp_num_householder ............. {}\n  my_loss_weight .................. {}\n"
+    for values, unknown in (((3, 0), {}), ((5, 0.5), {"gdp_num_householder": 5, "my_loss_weight": 0.5})):
+        text = LOG.replace("  hidden_size", extra.format(*values) + "  hidden_size")
+        assert read_settings(text, Way.TO_BRIDGE, facts, source="x.log", given={}).unknown == unknown
+
+
+def test_a_dump_of_another_bridge_hides_nothing(facts: Facts) -> None:
+    """A setting that the base doesn't have is told unless it is off; variables of the environment move no loss."""
+    log = BRIDGE_LOGS / "bridge-main-2026-08-1rank.log"
+    text = log.read_text().replace("\n  num_layers: 2\n", "\n  num_layers: 2\n  my_loss_weight: 0.5\n")
+    settings = read_settings(text, Way.TO_MLM, facts, source=log.name, given={})
+    made = fates(to_mlm(settings.told, facts))
+    assert made["model.my_loss_weight"] is Fate.UNKNOWN
+    assert made["env_vars.TORCH_NCCL_HIGH_PRIORITY"] is Fate.EXECUTION
+
+
+def test_a_value_of_many_variables_takes_no_time(facts: Facts) -> None:
+    """What is said of it is found in one pass."""
+    made = forward(f"--save {'$A_LONG_NAME/' * 40}$(pwd)", facts)
+    assert [item.note for item in made.items if item.name == "--save"] == [
+        "the script doesn't say what stands for the $: put it in"
+    ]
