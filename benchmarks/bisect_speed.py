@@ -7,6 +7,10 @@ data-set helpers, and the list of what a run imports, are in the cache for both.
 repeats the good one, and confirms its answer; git trusts the ends it is given, and each of its judges starts cold. If
 LOSSBISECT_MLM_REPO, LOSSBISECT_MLM_GOOD and LOSSBISECT_MLM_BAD name a Megatron-LM checkout and two of its commits,
 these are searched instead, with the recipe that LOSSBISECT_RECIPE names, if it does.
+
+Time by phase is added up over runs that go on side by side: *iterations* and *compile* (of the data-set helper) are
+what the trainers say, *import and set-up* is the rest of a run; *checkout* and *decision* are the tool's own. Of git's
+search, where one thing goes on at a time, all that isn't iterations or compilation is *other*.
 """
 
 import argparse
@@ -20,7 +24,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lossbisect.bisect.codebase import SUBMODULE
@@ -41,19 +46,20 @@ class Case:
 
 @dataclass(frozen=True)
 class Timing:
-    """One search: wall and CPU time in seconds, number of training runs, seconds of iterations, the commit it named."""
+    """One search: wall and CPU time in seconds, number of training runs, seconds by phase, the commit it named."""
 
     wall_s: float
     cpu_s: float
     runs: int
-    training_s: float
+    phases: dict[str, float]
     named: str
 
     def __str__(self) -> str:
-        """One line."""
+        """Two lines."""
+        phases = ", ".join(f"{name} {spent_s:.1f} s" for name, spent_s in self.phases.items())
         return (
-            f"wall {self.wall_s:6.1f} s  CPU {self.cpu_s:6.1f} s  {self.runs:2} runs, "
-            f"{self.training_s:5.1f} s of iterations in them  {self.named[:10]}"
+            f"wall {self.wall_s:6.1f} s  CPU {self.cpu_s:6.1f} s  {self.runs:2} runs  {self.named[:10]}\n"
+            f"{'':12}{phases}"
         )
 
 
@@ -73,43 +79,58 @@ def _call(command: list[str], cwd: Path, cache: Path) -> str:
 def _timed(search: "Case", cache: Path, how: str, folder: Path) -> Timing:
     own = folder / "cache"
     shutil.copytree(cache, own, ignore=shutil.ignore_patterns("store*"))
+    if how == "git":  # its search moves HEAD, and the user's must not move
+        copy = folder / "copy"
+        shutil.copytree(search.repo, copy, symlinks=True)
+        search = replace(search, repo=copy, moving=copy / search.moving.relative_to(search.repo))
     wall_s, cpu_s = time.monotonic(), _cpu_s()
-    consoles, named = (_by_git if how == "git" else _by_lossbisect)(search, own, folder)
+    consoles, named, spent = (_by_git if how == "git" else _by_lossbisect)(search, own, folder)
     wall_s, cpu_s = time.monotonic() - wall_s, _cpu_s() - cpu_s
-    return Timing(
-        wall_s=wall_s, cpu_s=cpu_s, runs=len(consoles), training_s=sum(map(_training_s, consoles)), named=named
-    )  # fmt: skip
+    phases = _told(consoles)
+    if how == "git":
+        phases["other"] = wall_s - sum(phases.values())
+    else:
+        phases["import and set-up"] = spent.pop("runs") - sum(phases.values())
+    return Timing(wall_s=wall_s, cpu_s=cpu_s, runs=len(consoles), phases=phases | spent, named=named)
 
 
-def _training_s(console: Path) -> float:
-    """Time that a run's iterations took by its own word, seconds."""
-    if not console.is_file():
-        return 0.0
-    told = re.findall(rb"elapsed time per iteration \(ms\): ([\d.]+)", console.read_bytes())
-    return sum(map(float, told)) / 1000
+def _told(consoles: Sequence[Path]) -> dict[str, float]:
+    """Seconds by phase, by the trainers' own words."""
+    told = [console.read_bytes() for console in consoles if console.is_file()]
+
+    def total(pattern: bytes) -> float:
+        return sum(float(number) for text in told for number in re.findall(pattern, text))
+
+    return {
+        "iterations": total(rb"elapsed time per iteration \(ms\): ([\d.]+)") / 1000,
+        "compile": total(rb"Compilation time: ([\d.]+) seconds"),
+    }
 
 
-def _by_lossbisect(case: Case, cache: Path, folder: Path) -> tuple[list[Path], str]:
+type Found = tuple[list[Path], str, dict[str, float]]
+"""The runs' consoles, the commit that was named, and seconds that only this way of searching tells, by phase."""
+
+
+def _by_lossbisect(case: Case, cache: Path, folder: Path) -> Found:
     ends = ["--good", case.good, "--bad", case.bad]
-    command = [*LOSSBISECT, "bisect", "--repo", str(case.repo), *ends, "--work-dir", str(folder), "--json", *_recipe()]
+    spent = folder / "spent.json"
+    timed = [sys.executable, str(Path(__file__).with_name("timed.py")), str(spent)]
+    command = [*timed, "bisect", "--repo", str(case.repo), *ends, "--work-dir", str(folder), "--json", *_recipe()]
     report = json.loads(_call(command, folder, cache))
-    consoles = [Path(step["record"]["out"]) / "console.log" for step in report["steps"]]
-    return consoles, report["culprit"]["sha"]
+    records = [step["record"] for step in report["steps"]]
+    phases = {"runs": sum(record["duration_s"] for record in records), **json.loads(spent.read_text(encoding="utf-8"))}
+    return [Path(record["out"]) / "console.log" for record in records], report["culprit"]["sha"], phases
 
 
-def _by_git(case: Case, cache: Path, folder: Path) -> tuple[list[Path], str]:
-    """Git's search in a copy of the checkout: it moves HEAD, and the user's must not move."""
-    copy = folder / "copy"
-    shutil.copytree(case.repo, copy, symlinks=True)
-    moving = copy / case.moving.relative_to(case.repo)
-    _call(["git", "checkout", "--quiet", case.good], moving, cache)
-    _call([*LOSSBISECT, "run", "--repo", str(copy), "--out", str(folder / "good"), *_recipe()], folder, cache)
-    _call(["git", "bisect", "start", "--first-parent", case.bad, case.good], moving, cache)
-    judge = [*LOSSBISECT, "judge", "--baseline", str(folder / "good"), "--repo", str(copy), *_recipe()]
-    said = _call(["git", "bisect", "run", *judge, "--work-dir", str(folder)], moving, cache)
+def _by_git(case: Case, cache: Path, folder: Path) -> Found:
+    _call(["git", "checkout", "--quiet", case.good], case.moving, cache)
+    _call([*LOSSBISECT, "run", "--repo", str(case.repo), "--out", str(folder / "good"), *_recipe()], folder, cache)
+    _call(["git", "bisect", "start", "--first-parent", case.bad, case.good], case.moving, cache)
+    judge = [*LOSSBISECT, "judge", "--baseline", str(folder / "good"), "--repo", str(case.repo), *_recipe()]
+    said = _call(["git", "bisect", "run", *judge, "--work-dir", str(folder)], case.moving, cache)
     found = re.search(r"([0-9a-f]{40}) is the first bad commit", said)
     outs = [folder / "good", *(folder / "judged").iterdir()]
-    return [out / "console.log" for out in outs], found[1] if found else "none"
+    return [out / "console.log" for out in outs], found[1] if found else "none", {}
 
 
 def _recipe() -> list[str]:

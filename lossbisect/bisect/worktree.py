@@ -40,9 +40,6 @@ _OWN_SETTINGS = {
 }
 
 
-_BYTE_CODE = "__pycache__"
-
-
 class WorkTree:
     """A folder that holds exactly one commit's files.
 
@@ -62,7 +59,6 @@ class WorkTree:
             GitError: It can't be made there.
         """
         self.path = path
-        self._sha: str | None = None
         self._repo = borrow(source, path)
         if leave_out:
             patterns = ["/*", *(f"!/{folder}/" for folder in leave_out)]
@@ -73,39 +69,16 @@ class WorkTree:
     def checkout(self, sha: str) -> None:
         """Make the files those of a commit, and nothing else: what another commit's run has built goes.
 
-        Byte code of files that stay the same is kept: compiling Megatron-Core anew takes longer than training.
-
         Raises:
             GitError: The commit can't be checked out, such as when a partial clone can't fetch its files.
         """
         ask(self._repo, "checkout", "--quiet", "--detach", "--force", sha)
-        if self._sha is not None:
-            self._drop_byte_code(self._sha, sha)
-        self._sha = sha
-        ask(self._repo, "clean", "-ffdxq", "-e", _BYTE_CODE)
-        self._drop_left_folders()
-        entries = ask(
+        ask(self._repo, "clean", "-ffdxq")
+        changed = ask(
             self._repo, "status", "--porcelain", "--untracked-files=all", "--ignored", "--ignore-submodules=all"
         ).splitlines()
-        changed = [entry for entry in entries if f"{_BYTE_CODE}/" not in entry]
         if changed:
             raise GitError(f"{self.path}: not exactly the files of {sha[:10]} after its checkout: {changed[0]}")
-
-    def _drop_byte_code(self, before: str, after: str) -> None:
-        """Delete the byte code of files that differ: Python compares times in whole seconds only, which is luck."""
-        names = ask(self._repo, "diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after).split("\0")
-        for source in (self.path / name for name in names if name.endswith(".py")):
-            for compiled in (source.parent / _BYTE_CODE).glob(f"{source.stem}.*.pyc"):
-                compiled.unlink()
-
-    def _drop_left_folders(self) -> None:
-        """Delete folders that hold nothing but byte code: Python would import each as an empty namespace package."""
-        caches = [path for path in self.path.rglob(_BYTE_CODE) if path.is_dir()]
-        for folder in sorted((cache.parent for cache in caches), key=lambda path: -len(path.parts)):
-            if [path.name for path in folder.iterdir()] == [_BYTE_CODE] and folder != self.path:
-                shutil.rmtree(folder)
-                while (folder := folder.parent) != self.path and not any(folder.iterdir()):
-                    folder.rmdir()
 
     def remove(self) -> None:
         """Delete the folder."""

@@ -114,7 +114,10 @@ def _several_ranks(ranks: int, port: int) -> tuple[str, ...]:
 
 
 def _may_keep_byte_code(sources: Sources) -> bool:
-    """Without byte code a run spends more time compiling than training, but none is left in a user's checkout."""
+    """Without byte code of installed packages a run compiles longer than it trains.
+
+    The checkout's own is never written beside it (`inside/byte_code.py`), but a package may be a user's checkout too.
+    """
     return sources.is_ours or (sources.mcore is None and sources.bridge is None)
 
 

@@ -50,7 +50,7 @@ class Sources:
             package.
         mcore_commit: Full SHA that ``mcore`` is expected to be at, or None where it isn't under git.
         bridge_commit: The same of ``bridge``.
-        is_ours: The trees were made by lossbisect, so byte code may be kept in them.
+        is_ours: The trees were made by lossbisect: whatever a run leaves in them may go.
         stands_for: Full SHA of the commit that ``mcore_commit`` is with patches on top; None: it is that commit itself.
     """
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lossbisect.train.inside import preload, provenance, reads, recorder
+from lossbisect.train.inside import byte_code, preload, provenance, reads, recorder
 from lossbisect.train.inside.post_import import after_import
 
 __all__ = ["Run", "hand_over", "perform"]
@@ -50,6 +50,7 @@ def perform(run: Run, preloaded: Path, again: list[str] | None = None) -> None:
     if run.lane == "cpu":  # Bridge's variables concern CUDA and NCCL; a second start would only cost time
         os.environ["_MB_TRAINING_RECIPE_ENV_BOOTSTRAPPED"] = str(os.getpid())
     roots = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    byte_code.keep(run.cache, roots)
     write_reads = reads.record(run.out, roots)
 
     def before_value() -> None:

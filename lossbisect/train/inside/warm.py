@@ -22,6 +22,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from lossbisect.train.inside.byte_code import make_room
+from lossbisect.train.inside.installed import remembered
 from lossbisect.train.inside.preload import Preload
 from lossbisect.train.inside.stage import Run, perform
 
@@ -34,8 +36,10 @@ def serve(lane: str, cache: Path, preloaded: Path) -> None:
     """Preload, say that we are ready, and fork a run for each request until standard input is closed."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a preloaded module prints must not look like an answer
+    make_room(cache)
     preload = Preload(preloaded)
-    answers.write(json.dumps({"ready": _load(preload)}) + "\n")
+    with remembered(cache):
+        answers.write(json.dumps({"ready": _load(preload)}) + "\n")
     running: dict[int, int] = {}
     pending = b""
     while True:
