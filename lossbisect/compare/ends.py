@@ -7,8 +7,8 @@ user asks for these rows only (``--to``). A run that was planned shorter is.
 
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import median
 
+from lossbisect.compare.middle import median
 from lossbisect.compare.types import Ends
 from lossbisect.compare.wording import iteration_list
 from lossbisect.parsers.runlog import RunLog

@@ -3,13 +3,16 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 from typing import NamedTuple
 
+from lossbisect.compare.middle import median
 from lossbisect.compare.types import AlignedCurves, ConfigDifference, Difference, Ends, NoiseFloor
 from lossbisect.parsers.runlog import ConfigValue
 
-__all__ = ["Evidence", "Pair", "constant_ratio", "pairs_of", "spread"]
+__all__ = ["Evidence", "Pair", "constant_ratio", "pairs_of", "signed"]
+
+_ROWS_OF_A_LEVEL = 8
+"""Rows whose median says how far off a curve lies."""
 
 
 class Pair(NamedTuple):
@@ -69,6 +72,35 @@ class Evidence:
         return self.loss.first_divergent
 
     @property
+    def began(self) -> int | None:
+        """Iteration from which on the judged metric lies off, or None; noise may have hidden its first rows.
+
+        That is the onset, moved back over the rows that already lie off by half as much as those after it. Where no
+        single row is sure, the rows at the end say by how much.
+        """
+        pairs = self.finite
+        onset = self.onset
+        if not pairs or (onset is None and not self.is_off):
+            return None
+        rows = [row for row, pair in enumerate(pairs) if onset is not None and pair.iteration >= onset]
+        if onset is not None and not rows:
+            return onset
+        start = rows[0] if rows else len(pairs) - _ROWS_OF_A_LEVEL
+        after = pairs[max(0, start) :][:_ROWS_OF_A_LEVEL]
+        level = median(signed(pair) for pair in after)
+        row = max(0, start)
+        while row and signed(pairs[row - 1]) * level > 0 and abs(signed(pairs[row - 1])) >= abs(level) / 2:
+            row -= 1
+        return pairs[row].iteration
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the judged metric is surely off, though perhaps in no single row."""
+        limit, shift, effect = self.noise.surely_shift_rel, self.loss.shift_rel, self.loss.effect
+        is_shifted = limit is not None and shift is not None and abs(shift) > limit
+        return self.onset is not None or is_shifted or (effect is not None and effect.is_alarm)
+
+    @property
     def finite(self) -> list[Pair]:
         """The judged metric's pairs that can be compared."""
         return [pair for pair in self.pairs[self.metric] if pair.is_finite]
@@ -76,6 +108,12 @@ class Evidence:
     def fields(self, *names: str) -> list[ConfigDifference]:
         """The settings of these names that differ."""
         return [item for item in self.config if item.field in names]
+
+
+def signed(pair: Pair) -> float:
+    """Relative difference of two finite values, above 0 where the candidate is the larger one."""
+    ours, theirs = pair.baseline or 0.0, pair.candidate or 0.0
+    return (theirs - ours) / max(abs(ours), abs(theirs), 1e-30)
 
 
 def pairs_of(curves: AlignedCurves) -> list[Pair]:
@@ -98,9 +136,3 @@ def constant_ratio(pairs: Sequence[Pair], tolerance: float) -> float | None:
         for pair in kept
     )
     return ratio if off <= len(kept) // 10 else None
-
-
-def spread(values: Sequence[float]) -> float:
-    """Median absolute deviation from the median."""
-    middle = median(values)
-    return median(abs(value - middle) for value in values)

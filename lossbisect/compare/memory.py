@@ -3,30 +3,32 @@
 Weights that rounding has moved stay moved, so a row's noise resembles the row's before; what the batch adds is new in
 each row. An autoregression seen through white noise says both: ARMA(1, 1) with a carry rho and a forgetting theta, of
 which rho = theta = 0 is white noise and theta = 0 a plain autoregression. What is left once it is taken out, the
-innovations, is independent from row to row, so medians of few rows can be trusted.
+innovations, is independent from row to row.
 
-Method: a grid over both parameters; the likelihood of the innovations is Student's t with 3 degrees of freedom, its
-scale by the median absolute value, so outliers count little. Of the parameters that the repeats don't speak against,
-those with the longest memory are taken (profile likelihood: 1 below the best, more where there are few rows, and half
-the logarithm of the noise's gain added, since short series show less memory than they have: Kendall, Biometrika 1954).
+Method: short repeats leave it open how long the memory is, so no single one is taken: each of a grid has a probability
+by the repeats (Bayes, every memory of the grid alike beforehand, which is even in the logarithm of the gain). The
+likelihood of the innovations is Student's t with 3 degrees of freedom, so outliers count little; their scale is the
+likeliest one.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from lossbisect.compare.effect import FloatArray
 
-__all__ = ["CLIP", "Memory", "innovations", "memory_of"]
+__all__ = ["CLIP", "Likely", "Memory", "innovations", "likely_memories"]
 
-_CARRIES = (0.0, 0.2, 0.35, 0.5, 0.6, 0.7, 0.78, 0.84, 0.88, 0.92, 0.95, 0.97)
+_GAINS = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.5, 8.5, 11.0, 15.0, 20.0, 30.0)
+"""Gains of the grid's plain autoregressions."""
 _FORGETTING = (0.0, 0.25, 0.45, 0.6, 0.72, 0.82, 0.9)
 CLIP = 8.0
 """Widths beyond which a value counts as so many: else a spike would echo in the rows after it."""
-_DROP, _ROWS_THAT_DOUBLE_IT = 1.0, 50.0
-_GAIN_POWER = 0.5
 _FREEDOM = 3.0
 _MEDIAN_OF_T3 = 0.765
+_ROUNDS = 3
 _SMALLEST = 1e-12
+_LEAST_PROBABILITY = 1e-6
 _ROWS_FOR_A_FIT = 4000
 """Rows that the fit looks at: more don't tell it better."""
 
@@ -54,15 +56,29 @@ class Memory(NamedTuple):
 
 
 _GRID = tuple(
-    Memory(carry, forgetting)
-    for carry in _CARRIES
+    Memory(1 - 1 / gain, forgetting)
+    for gain in _GAINS
     for forgetting in _FORGETTING
-    if forgetting < carry or not forgetting
+    if forgetting < 1 - 1 / gain or not forgetting
 )
 
 
-def memory_of(nulls: "FloatArray", repeats: int) -> Memory:
-    """The longest memory that curves of pure noise don't speak against.
+class Likely(NamedTuple):
+    """A memory that the noise may have.
+
+    Attributes:
+        memory: How it goes on from row to row.
+        scale: Scale of its innovations, as Student's t with 3 degrees of freedom has it.
+        probability: How likely it is; 1 in all.
+    """
+
+    memory: Memory
+    scale: float
+    probability: float
+
+
+def likely_memories(nulls: "FloatArray", repeats: int) -> list[Likely]:
+    """The memories that curves of pure noise may have.
 
     Args:
         nulls: Noise, in noise widths, one curve a row.
@@ -70,30 +86,42 @@ def memory_of(nulls: "FloatArray", repeats: int) -> Memory:
     """
     import numpy as np
 
-    cut = np.clip(nulls[:, :_ROWS_FOR_A_FIT], -CLIP, CLIP)
-    echoes = {forgetting: _echoed(cut, forgetting) for forgetting in _FORGETTING}
-    sizes = np.abs([_new(cut, echoes[memory.forgetting], memory) for memory in _GRID]).reshape(len(_GRID), -1)
-    scales = np.maximum(np.median(sizes, axis=1) / _MEDIAN_OF_T3, _SMALLEST)
-    tails = np.log1p((sizes / scales[:, None]) ** 2 / _FREEDOM).sum(axis=1)
-    widths, gains = (np.array([getattr(memory, name) for memory in _GRID]) for name in ("width", "gain"))
-    fits = -sizes.shape[1] * np.log(scales) - (_FREEDOM + 1) / 2 * tails - len(cut) * np.log(widths)
-    fits = repeats / len(cut) * fits + _GAIN_POWER * np.log(gains)
-    drop = _DROP * (1 + _ROWS_THAT_DOUBLE_IT / (repeats * cut.shape[1]))
-    return _GRID[int(np.argmax(np.where(fits >= fits.max() - drop, gains, 0.0)))]
+    cut = nulls[:, :_ROWS_FOR_A_FIT]
+    squares = np.square(innovations(cut, _GRID)).reshape(len(_GRID), -1)
+    scales = np.maximum(np.sqrt(np.median(squares, axis=1)) / _MEDIAN_OF_T3, _SMALLEST)
+    for _ in range(_ROUNDS):
+        weights = (_FREEDOM + 1) / (_FREEDOM + squares / scales[:, None] ** 2)
+        scales = np.maximum(np.sqrt((weights * squares).mean(axis=1)), _SMALLEST)
+    tails = np.log1p(squares / scales[:, None] ** 2 / _FREEDOM).sum(axis=1)
+    widths = np.array([memory.width for memory in _GRID])
+    fits = -squares.shape[1] * np.log(scales) - (_FREEDOM + 1) / 2 * tails - len(cut) * np.log(widths)
+    fits *= repeats / len(cut)
+    probabilities = np.exp(fits - fits.max())
+    probabilities[probabilities < _LEAST_PROBABILITY] = 0.0
+    probabilities /= probabilities.sum()
+    return [
+        Likely(memory, float(scale), float(probability))
+        for memory, scale, probability in zip(_GRID, scales, probabilities, strict=True)
+        if probability
+    ]
 
 
-def innovations(curves: "FloatArray", memory: Memory, *, limit: float = CLIP) -> "FloatArray":
-    """What is new in each row: the same shape; a shift by 1 from some row on is 1 there and 1 / gain further on.
+def innovations(curves: "FloatArray", memories: Sequence[Memory], *, limit: float = CLIP) -> "FloatArray":
+    """What is new in each row: a shift by 1 from some row on is 1 there and 1 / gain further on.
 
     Args:
         curves: In noise widths; rows are along the last axis. No row needs a later one.
-        memory: Of the noise.
+        memories: That the noise may have.
         limit: Widths beyond which a value counts as so many.
+
+    Returns:
+        The same shape for each memory, along a new first axis.
     """
     import numpy as np
 
     cut = np.clip(curves, -limit, limit)
-    return _new(cut, _echoed(cut, memory.forgetting), memory)
+    echoes = {forgetting: _echoed(cut, forgetting) for forgetting in {memory.forgetting for memory in memories}}
+    return np.stack([_new(cut, echoes[memory.forgetting], memory) for memory in memories])
 
 
 def _echoed(curves: "FloatArray", forgetting: float) -> "FloatArray":

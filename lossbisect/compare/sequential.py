@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["first_alarm", "looks"]
 
 _GROWTH = 1.25
-_ROWS_A_DEGREE = 4
-"""Medians of few rows have heavy tails: Student's t gets one degree of freedom for so many rows."""
 
 
 def looks(rows: int, alpha: float = ALPHA) -> Iterator[tuple[int, float]]:
@@ -43,6 +41,6 @@ def first_alarm(standard: "FloatArray", nulls: "FloatArray", repeats: int, *, al
         return None
     noise = measured_noise(nulls, repeats)
     for rows, share in looks(standard.size, alpha):
-        if suffix_p_value(standard[:rows], noise, most_freedom=rows / _ROWS_A_DEGREE) <= share:
+        if suffix_p_value(standard[:rows], noise) <= share:
             return rows
     return None

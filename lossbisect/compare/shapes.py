@@ -2,21 +2,24 @@
 
 import math
 from itertools import pairwise
-from statistics import correlation, median
 
-from lossbisect.compare.evidence import Evidence, Pair, constant_ratio, spread
+from lossbisect.compare.evidence import Evidence, Pair, constant_ratio, signed
+from lossbisect.compare.middle import median, spread
 from lossbisect.compare.types import Diagnosis
 from lossbisect.compare.wording import metric_name, relative_text, value_text
 
 __all__ = ["BREAKS", "COURSES", "PRINTED"]
 
 _MATCH = 0.8
+_ROWS_OF_A_LEVEL = 8
 _RETURNED = 0.3
 """Share of a level that may be left where curves are said to meet again."""
 _UNSHARED = 0.3
 _ROWS_FOR_WOBBLE = 16
 _WOBBLE_OF_BATCHES = 10.0
 """Changes from row to row so many times as large as noise are the batches'."""
+_MOST_IN_A_QUARTER = 0.7
+"""A jump lies in one quarter of the rows; what grows does so in each."""
 _LATE = 4
 """From this iteration on neither the first gradient nor the first update explains an onset."""
 
@@ -112,7 +115,7 @@ def _second_row_mean(evidence: Evidence) -> Diagnosis | None:
 def shifted_rows(evidence: Evidence) -> Diagnosis | None:
     """The candidate's curve is the baseline's, one or two iterations earlier or later."""
     pairs = evidence.finite
-    if len(pairs) < 6 or evidence.onset is None or _share_equal(evidence, pairs, 0) > 0.5:
+    if len(pairs) < 6 or _share_equal(evidence, pairs, 0) > 0.5:
         return None
     for lag in (1, -1, 2, -2):
         if _share_equal(evidence, pairs, lag) >= _MATCH:
@@ -129,9 +132,10 @@ def shifted_rows(evidence: Evidence) -> Diagnosis | None:
 
 def constant_change(evidence: Evidence) -> Diagnosis | None:
     """All rows differ by one factor or one amount."""
-    if evidence.onset is None or len(evidence.finite) < 5:
+    began = evidence.began
+    if began is None or len(evidence.finite) < 5:
         return None
-    pairs = [pair for pair in evidence.finite if pair.iteration >= evidence.onset]
+    pairs = [pair for pair in evidence.finite if pair.iteration >= began]
     if len(pairs) < 0.8 * len(evidence.finite) or len(pairs) < 5:
         return None
     deltas = [(pair.candidate or 0.0) - (pair.baseline or 0.0) for pair in pairs]
@@ -159,21 +163,25 @@ def constant_change(evidence: Evidence) -> Diagnosis | None:
 
 def temporary_level(evidence: Evidence) -> Diagnosis | None:
     """The curves part, stay apart for a while, and meet again."""
-    if evidence.onset is None:
+    began = evidence.began
+    if began is None:
         return None
-    after = [pair for pair in evidence.finite if pair.iteration >= evidence.onset]
-    apart = [_apart(evidence, pair) for pair in after]
-    last = max((row for row, is_apart in enumerate(apart) if is_apart), default=-1)
+    after = [pair for pair in evidence.finite if pair.iteration >= began]
+    if not after:
+        return None
+    level = median(signed(pair) for pair in after[:_ROWS_OF_A_LEVEL])
+    around = [median(signed(pair) for pair in after[max(0, row - 2) : row + 3]) for row in range(len(after))]
+    last = max((row for row, size in enumerate(around) if size * level > 0 and abs(size) > abs(level) / 2), default=-1)
     if last < 2 or len(after) - last - 1 < max(5, len(after) // 10):
         return None
-    during, since = (median(_signed(pair) for pair in part) for part in (after[: last + 1], after[last + 1 :]))
+    during, since = (median(signed(pair) for pair in part) for part in (after[: last + 1], after[last + 1 :]))
     if abs(since) > _RETURNED * abs(during):
         return None
     return Diagnosis(
         shape="temporary-level",
         meaning="The curves part and meet again: other samples for a while, up to an epoch's or a blend's end, or a "
         "state that is rebuilt.",
-        evidence=f"They differ from iteration {evidence.onset} to {after[last].iteration} and agree from then on.",
+        evidence=f"They differ from iteration {began} to {after[last].iteration} and agree from then on.",
         check_next="The data order at a resume (consumed samples, shuffling by epoch), and where epochs end.",
     )
 
@@ -203,23 +211,39 @@ def shifted_spikes(evidence: Evidence) -> Diagnosis | None:
 def other_order(evidence: Evidence) -> Diagnosis | None:
     """Both sides wobble from row to row by their batches, and not by the same ones."""
     shared = _shared_wobble(evidence)
-    if shared is None or shared > _UNSHARED or evidence.onset in evidence.resumes:
+    if shared is None or shared > _UNSHARED or _at_resume(evidence) is not None:
         return None
     return Diagnosis(
         shape="other-data-order",
         meaning="The two sides don't see the same batches: other data, or the same in another order.",
-        evidence=f"From iteration {evidence.onset} on their changes from row to row have a correlation of "
+        evidence=f"From iteration {_parted(evidence)} on their changes from row to row have a correlation of "
         f"{shared:.2f}; with the same batches it is near 1, whatever else differs.",
         check_next="seed, data_path, split, data_seed, the blend's weights and its cached index, dataloader_type, "
         "data parallel size with it; the first batch's tokens; datasets/ and data_samplers.py.",
     )
 
 
+def _parted(evidence: Evidence) -> int | None:
+    """Where the curves part: of the loss or, if it moves before, of the grad norm."""
+    gradient = evidence.differences.get("grad_norm")
+    return min(
+        (first for first in (evidence.began, gradient.first_divergent if gradient else None) if first is not None),
+        default=None,
+    )
+
+
+def _at_resume(evidence: Evidence) -> int | None:
+    """The restart at which the curves part, a row of noise more or less; None if they part elsewhere."""
+    parted = [first for first in (evidence.onset, evidence.began, _parted(evidence)) if first is not None]
+    return next((resume for resume in evidence.resumes if any(0 <= first - resume <= 1 for first in parted)), None)
+
+
 def _shared_wobble(evidence: Evidence) -> float | None:
     """Correlation of the two sides' changes from row to row since the onset; None where they say nothing."""
-    if evidence.onset is None:
+    parted = _parted(evidence)
+    if parted is None:
         return None
-    pairs = [pair for pair in evidence.finite if pair.iteration >= evidence.onset]
+    pairs = [pair for pair in evidence.finite if pair.iteration >= parted]
     if len(pairs) < _ROWS_FOR_WOBBLE:
         return None
     sides = [[getattr(pair, side) or 0.0 for pair in pairs] for side in ("baseline", "candidate")]
@@ -227,20 +251,22 @@ def _shared_wobble(evidence: Evidence) -> float | None:
     limit = _WOBBLE_OF_BATCHES * max(evidence.noise.surely_noise_rel * abs(median(sides[0])), pairs[0].quantum)
     if min(spread(ours), spread(theirs)) <= limit:
         return None
+    from statistics import correlation
+
     return correlation(ours, theirs, method="ranked")
 
 
 def course(evidence: Evidence) -> Diagnosis | None:
     """Where the difference begins and how it goes on."""
-    onset, pairs = evidence.onset, evidence.finite
+    onset, pairs = evidence.began, evidence.finite
     if onset is None or not pairs:
         return None
-    if onset in evidence.resumes:
+    if (resume := _at_resume(evidence)) is not None:
         shared = _shared_wobble(evidence)
         return Diagnosis(
             shape="jump-at-resume",
             meaning="The curves part exactly at a resume: something isn't restored from the checkpoint.",
-            evidence=f"They agree up to iteration {onset - 1}; a restart prints iteration {onset} first"
+            evidence=f"They agree up to iteration {resume - 1}; a restart prints iteration {resume} first"
             + ("" if shared is None or shared > _UNSHARED else f"; from there on they see other batches ({shared:.2f})")
             + ".",
             check_next="The optimizer's state and parameter groups, the scheduler, random states, consumed samples; "
@@ -294,10 +320,9 @@ def _growth(evidence: Evidence, onset: int) -> Diagnosis | None:
     if len(sizes) < 8 or first is None or onset - first < 3:
         return None
     quarter = len(sizes) // 4
-    begin, end = median(sizes[:quarter]), median(sizes[-quarter:])
-    since = [_relative(pair) for pair in evidence.finite if pair.iteration >= onset][:5]
-    at_onset = median(since) if since else math.inf
-    if end < 3 * begin or at_onset > end / 2:
+    begin, *between, end = (median(sizes[part * quarter : (part + 1) * quarter]) for part in range(4))
+    gains = [later - earlier for earlier, later in pairwise((begin, *between, end))]
+    if end < 3 * begin or min(gains) < 0 or max(gains) > _MOST_IN_A_QUARTER * (end - begin):
         return None
     return Diagnosis(
         shape="slow-growth",
@@ -348,10 +373,6 @@ def _gradient_at(evidence: Evidence, iteration: int) -> str:
 def _relative(pair: Pair) -> float:
     ours, theirs = pair.baseline or 0.0, pair.candidate or 0.0
     return abs(theirs - ours) / max(abs(ours), abs(theirs), 1e-30)
-
-
-def _signed(pair: Pair) -> float:
-    return math.copysign(_relative(pair), (pair.candidate or 0.0) - (pair.baseline or 0.0))
 
 
 def _apart(evidence: Evidence, pair: Pair) -> bool:

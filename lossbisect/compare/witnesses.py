@@ -2,9 +2,9 @@
 
 import math
 from itertools import pairwise
-from statistics import median
 
-from lossbisect.compare.evidence import Evidence, constant_ratio, spread
+from lossbisect.compare.evidence import Evidence, constant_ratio
+from lossbisect.compare.middle import median, spread
 from lossbisect.compare.types import Diagnosis
 from lossbisect.compare.wording import metric_name, relative_text
 

@@ -1,22 +1,18 @@
-"""Which reader a file needs, by what is in it, never by its name (but event files, which are binary)."""
+"""Which reader a file needs, by what is in it, never by its name (but event files, which are binary).
 
-import json
+Each reader but that of console logs is imported when a file looks like its own: a start costs what it needs.
+"""
+
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from lossbisect.errors import ParseError, UnknownFormatError
-from lossbisect.parsers.files import UNPACKING_ERRORS, open_log
-from lossbisect.parsers.golden import is_bridge_golden, is_golden, read_bridge_golden, read_golden
-from lossbisect.parsers.histories import is_history, read_csv, read_history, read_mlflow_store, read_parquet
+from lossbisect.parsers.files import EVENT_FILE_MARK, UNPACKING_ERRORS, open_log
 from lossbisect.parsers.megatron import read_megatron
-from lossbisect.parsers.nemo import read_nemo
 from lossbisect.parsers.runlog import RunLog
-from lossbisect.parsers.scalars import is_scalars, read_scalars
 from lossbisect.parsers.source import BlockReader
-from lossbisect.parsers.tensorboard import event_files, is_event_file, read_event_files
-from lossbisect.parsers.torchtitan import is_torchtitan, read_torchtitan
 
 __all__ = ["FORMATS", "read_parts"]
 
@@ -34,6 +30,7 @@ FORMATS = {
 """What can be read, by dialect."""
 
 _JSON_START = re.compile(r"\ufeff?\s*(?:\{\s*[\"}]|\[\s*\{)")
+_TORCHTITAN_START = re.compile(r"\s*(?:\d{1,12}\s+[-+\dni]|step\s+loss\s)")
 _LARGEST_DOCUMENT = 1 << 30
 
 
@@ -50,20 +47,26 @@ def read_parts(paths: Sequence[Path], shown: Path, columns: Collection[str] | No
         UnknownFormatError: Nothing in it looks like a format in `FORMATS`.
     """
     first = paths[0]
-    if len(paths) == 1 and (first.is_dir() or is_event_file(first)):
+    if len(paths) == 1 and (first.is_dir() or EVENT_FILE_MARK in first.name):
         return _read_binary(first, shown)
     with open_log(paths) as stream:
         reader = BlockReader(stream, shown)
         head = reader.head()
         if head.startswith("PAR1") and len(paths) == 1:
+            from lossbisect.parsers.histories import read_parquet
+
             return read_parquet(first)
-        if is_scalars(head):
+        if _looks_like_scalars(head):
+            from lossbisect.parsers.scalars import read_scalars
+
             return read_scalars(reader, shown)
     if (log := _read_document(paths, head, shown)) is not None:
         return log
     with open_log(paths) as stream:
         log = read_megatron(BlockReader(stream, shown), shown, columns)
     if log is None or log.iterations.is_empty():
+        from lossbisect.parsers.nemo import read_nemo
+
         with open_log(paths) as stream:
             log = read_nemo(BlockReader(stream, shown), shown) or log
     if log is not None:
@@ -74,7 +77,16 @@ def read_parts(paths: Sequence[Path], shown: Path, columns: Collection[str] | No
     )
 
 
+def _looks_like_scalars(head: str) -> bool:
+    """Whether a file that starts so holds our own full-precision scalars."""
+    line = head.lstrip().partition("\n")[0]
+    return line.startswith("{") and '"tag"' in line and '"iteration"' in line
+
+
 def _read_binary(path: Path, shown: Path) -> RunLog:
+    from lossbisect.parsers.histories import read_mlflow_store
+    from lossbisect.parsers.tensorboard import event_files, read_event_files
+
     files = event_files(path) if path.is_dir() else [path]
     if files:
         return read_event_files(files, shown)
@@ -89,19 +101,30 @@ def _read_document(paths: Sequence[Path], head: str, shown: Path) -> RunLog | No
     """The run of a file that has to be read as a whole; None if it isn't one."""
     first_line, is_more, _ = head.lstrip("\ufeff").partition("\n")
     if _JSON_START.match(head):
+        from lossbisect.parsers.histories import is_history
+
         line = _json(first_line)
         if isinstance(line, dict) and is_more and not is_history(line):
             return None  # another program's JSON lines
         return _read_json(_text(paths, shown), shown)
-    if is_torchtitan(head, is_whole=len(head) < 1024):
-        text = _text(paths, shown)
-        return read_torchtitan(text, shown) if is_torchtitan(text, is_whole=True) else None
-    if "," in first_line and is_history(cell.strip(' "\r') for cell in first_line.split(",")):
-        return read_csv(_text(paths, shown), shown)
+    if _TORCHTITAN_START.match(head):
+        from lossbisect.parsers.torchtitan import is_torchtitan, read_torchtitan
+
+        if is_torchtitan(head, is_whole=len(head) < 1024):
+            text = _text(paths, shown)
+            return read_torchtitan(text, shown) if is_torchtitan(text, is_whole=True) else None
+    if "," in first_line:
+        from lossbisect.parsers.histories import is_history, read_csv
+
+        if is_history(cell.strip(' "\r') for cell in first_line.split(",")):
+            return read_csv(_text(paths, shown), shown)
     return None
 
 
 def _read_json(text: str, shown: Path) -> RunLog | None:
+    from lossbisect.parsers.golden import is_bridge_golden, is_golden, read_bridge_golden, read_golden
+    from lossbisect.parsers.histories import is_history, read_history
+
     data = _json(text)
     if is_golden(data):
         return read_golden(data, shown)
@@ -120,6 +143,8 @@ def _read_json(text: str, shown: Path) -> RunLog | None:
 
 def _json(text: str) -> Any:
     """A JSON document; None if it isn't one."""
+    import json
+
     try:
         return json.loads(text.lstrip("\ufeff"))
     except (ValueError, RecursionError):

@@ -4,7 +4,6 @@ It is the only such table: the parsers name a log's failure by it, and `lossbise
 a run of ours is tried again.
 """
 
-import re
 from dataclasses import dataclass
 
 from lossbisect.cause import Cause
@@ -19,28 +18,28 @@ class Kind:
     Attributes:
         name: Stable name.
         needles: Text of which every line of this kind has one; it keeps the search fast.
-        pattern: What such a line says.
+        pattern: What such a line says, as a regular expression; compiled by whoever meets a needle.
         cause: What is to blame for it.
         is_symptom: It is also what the other ranks say when one has failed: any other failure explains it.
     """
 
     name: str
     needles: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: str
     cause: Cause
     is_symptom: bool
 
 
 def _infrastructure(name: str, needles: tuple[str, ...], pattern: str, *, is_symptom: bool = False) -> Kind:
-    return Kind(name, needles, re.compile(pattern), Cause.INFRASTRUCTURE, is_symptom)
+    return Kind(name, needles, pattern, Cause.INFRASTRUCTURE, is_symptom)
 
 
 def _own(name: str, needles: tuple[str, ...], pattern: str) -> Kind:
-    return Kind(name, needles, re.compile(pattern), Cause.OWN, is_symptom=False)
+    return Kind(name, needles, pattern, Cause.OWN, is_symptom=False)
 
 
 def _unknown(name: str, needles: tuple[str, ...], pattern: str, *, is_symptom: bool = False) -> Kind:
-    return Kind(name, needles, re.compile(pattern), Cause.UNKNOWN, is_symptom)
+    return Kind(name, needles, pattern, Cause.UNKNOWN, is_symptom)
 
 
 _NCCL_ERRORS = tuple(f"nccl{name}Error" for name in ("System", "Internal", "Remote", "UnhandledCuda", "InvalidUsage"))

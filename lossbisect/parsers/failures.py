@@ -53,7 +53,7 @@ def kind_of(text: str) -> Kind | None:
     """The kind that a line without its prefix tells; None for one that tells none, only names one, or only warns."""
     if _is_source(text) or _WARNING.match(text):
         return None
-    return next((kind for kind in FAILURE_KINDS if kind.pattern.search(text)), None)
+    return next((kind for kind in FAILURE_KINDS if re.search(kind.pattern, text)), None)
 
 
 def _rank_of_line(text: str) -> int | None:

@@ -16,10 +16,12 @@ from typing import Any, BinaryIO
 from lossbisect.errors import ParseError
 from lossbisect.parsers.source import Stream
 
-__all__ = ["STDIN", "UNPACKING_ERRORS", "open_log", "saved_stdin"]
+__all__ = ["EVENT_FILE_MARK", "STDIN", "UNPACKING_ERRORS", "open_log", "saved_stdin"]
 
 STDIN = "-"
 """The name that stands for standard input."""
+EVENT_FILE_MARK = "tfevents"
+"""Text in the name of every event file of TensorBoard."""
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _ZSTD = b"\x28\xb5\x2f\xfd"

@@ -11,35 +11,36 @@ from lossbisect.schema import column_name
 __all__ = ["MARK_FINDERS", "TIMER_NEEDLES", "find_checkpoints", "find_memory", "find_timings"]
 
 _LONGEST_REPORT = 200
-_SAVE = re.compile(
+# Patterns are texts: few logs have any of these lines, and `re` keeps what it has compiled.
+_SAVE = (
     r"(?:^|[\s\]])saving checkpoint at iteration\s+(?P<iteration>\d{1,12}) to (?P<path>\S.*?)(?: in \w+ format)?\s*$"
 )
-_SAVED = re.compile(
+_SAVED = (
     r"successfully saved (?:local )?checkpoint (?:at|from) iteration\s+(?P<iteration>\d{1,12})(?: to (?P<path>\S+))?"
 )
-_LOADED = re.compile(
+_LOADED = (
     r"successfully loaded checkpoint (?:from (?P<path>\S+) )?(?:\[[^\]]*\] )?at iteration\s+(?P<iteration>\d{1,12})"
 )
-_MEMORY = re.compile(
+_MEMORY = (
     r"(?:\[Rank (?P<rank>\d{1,6})\] )?"
     r"\(?(?P<when>after (?P<done>\d{1,12}) iterations"
     r"|(?:before|after) save_checkpoint for iteration (?P<at>\d{1,12}))\)?"
     r" memory \((?P<unit>[MG]B)\) \|(?P<fields>[^\[]*)"
 )
-_MEMORY_FIELD = re.compile(r"\s*([a-z][a-z -]{2,40}): (\d{1,15}(?:\.\d{1,20})?)\s*")
+_MEMORY_FIELD = r"\s*([a-z][a-z -]{2,40}): (\d{1,15}(?:\.\d{1,20})?)\s*"
 
 
 def find_checkpoints(line: Line) -> Iterator[Checkpoint]:
     """The checkpoints of which a line tells."""
     for kind, pattern in (("saving", _SAVE), ("saved", _SAVED), ("loaded", _LOADED)):
-        if match := pattern.search(line.text):
+        if match := re.search(pattern, line.text):
             yield Checkpoint(line_no=line.no, kind=kind, iteration=int(match["iteration"]), path=match["path"] or "")
 
 
 def find_memory(line: Line) -> Iterator[Memory]:
     """The memory reports in a line; ranks race, so there may be several."""
-    for match in _MEMORY.finditer(line.text):
-        fields = (_MEMORY_FIELD.fullmatch(piece) for piece in match["fields"].split("|"))
+    for match in re.finditer(_MEMORY, line.text):
+        fields = (re.fullmatch(_MEMORY_FIELD, piece) for piece in match["fields"].split("|"))
         unit = "" if match["unit"] == "GB" else "_mb"  # Bridge's names say their unit
         values = {column_name(field[1]) + unit: float(field[2]) for field in fields if field}
         if values:
@@ -61,11 +62,11 @@ TIMER_NEEDLES = ("time (ms) |", "ranks (ms):")
 """Text of which every report of timers has one in its first line."""
 
 _TIME = r"(\d{1,12}\.\d{1,6})"
-_ONE_LINE = re.compile(rf"\s*([a-z][\w-]{{1,60}}): {_TIME}\s*")
-_RANGE = re.compile(rf"\s*([a-z][\w/-]{{1,60}}) \.*: \({_TIME}, {_TIME}\)\s*")
-_MAXIMUM = re.compile(rf"\s*([a-z][\w/-]{{1,60}}) \.*: {_TIME}\s*")
-_NAME = re.compile(r"\s*([a-z][\w/-]{1,60}):\s*")
-_RANK = re.compile(rf"\s*rank\s+\d{{1,6}}: {_TIME}\s*")
+_ONE_LINE = rf"\s*([a-z][\w-]{{1,60}}): {_TIME}\s*"
+_RANGE = rf"\s*([a-z][\w/-]{{1,60}}) \.*: \({_TIME}, {_TIME}\)\s*"
+_MAXIMUM = rf"\s*([a-z][\w/-]{{1,60}}) \.*: {_TIME}\s*"
+_NAME = r"\s*([a-z][\w/-]{1,60}):\s*"
+_RANK = rf"\s*rank\s+\d{{1,6}}: {_TIME}\s*"
 
 
 def find_timings(block: Block, offset: int) -> Iterator[Timing]:
@@ -73,7 +74,7 @@ def find_timings(block: Block, offset: int) -> Iterator[Timing]:
     line = block.line_at(offset)
     if TIMER_NEEDLES[0] in line.text:
         for piece in line.text.partition(TIMER_NEEDLES[0])[2].split("|"):
-            if match := _ONE_LINE.fullmatch(piece):
+            if match := re.fullmatch(_ONE_LINE, piece):
                 yield Timing(line_no=line.no, name=match[1], min_ms=float(match[2]), max_ms=float(match[2]))
         return
     glued = line.text.partition(TIMER_NEEDLES[1])[2]
@@ -82,16 +83,16 @@ def find_timings(block: Block, offset: int) -> Iterator[Timing]:
     for count in range(_LONGEST_REPORT):
         text = glued if count == 0 else peel(following.text)[0] if following else ""
         assert following is not None
-        if match := _RANGE.fullmatch(text):
+        if match := re.fullmatch(_RANGE, text):
             yield Timing(line_no=following.no, name=match[1], min_ms=float(match[2]), max_ms=float(match[3]))
-        elif match := _MAXIMUM.fullmatch(text):
+        elif match := re.fullmatch(_MAXIMUM, text):
             yield Timing(line_no=following.no, name=match[1], min_ms=None, max_ms=float(match[2]))
-        elif name and (match := _RANK.fullmatch(text)):
+        elif name and (match := re.fullmatch(_RANK, text)):
             times.append(float(match[1]))
         elif count or text.strip():
             if name and times:
                 yield Timing(line_no=following.no, name=name, min_ms=min(times), max_ms=max(times))
-            match = _NAME.fullmatch(text)
+            match = re.fullmatch(_NAME, text)
             if not match:
                 return
             name, times = match[1], []

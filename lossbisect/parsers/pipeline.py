@@ -1,20 +1,25 @@
 """Blocks scanned ahead while earlier ones are used: in threads, and those of a large file in processes.
 
 Threads share Python's one lock, so that two of them are hardly faster than one; but a process takes a third of a second
-to start. So a large file is scanned by threads for its first blocks, and by processes (`workers`) after that.
+to start. So a large file is scanned by threads for its first blocks, and by processes (`workers`) after that. A log of
+one block, as most are, needs neither, nor what they take to import.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from lossbisect.parsers.rowscan import Layouts
 from lossbisect.parsers.scan import Scan, scan
 from lossbisect.parsers.source import Block, BlockReader
-from lossbisect.parsers.workers import Workers, workers_for
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from lossbisect.parsers.workers import Workers
 
 __all__ = ["HEAD_BLOCKS", "scans"]
 
@@ -35,7 +40,7 @@ class _Piece:
     """
 
     block: Callable[[int], Block]
-    scan: Future[Scan]
+    scan: "Future[Scan]"
     is_relative: bool
 
 
@@ -46,6 +51,21 @@ def scans(reader: BlockReader) -> Iterator[tuple[Callable[[], Block], Scan]]:
     what is left of that one is carried into it and it is scanned again.
     """
     layouts = Layouts()
+    first = reader.read()
+    if first is None:
+        return
+    if first.is_last:
+        yield lambda: first, scan(first, layouts)
+    else:
+        yield from _scans_ahead(first, reader, layouts)
+
+
+def _scans_ahead(first: Block, reader: BlockReader, layouts: Layouts) -> Iterator[tuple[Callable[[], Block], Scan]]:
+    """The same, from the first of several blocks on."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from lossbisect.parsers.workers import workers_for
+
     with ExitStack() as stack:
         workers = workers_for(reader)
         if workers:
@@ -55,7 +75,7 @@ def scans(reader: BlockReader) -> Iterator[tuple[Callable[[], Block], Scan]]:
         def here(block: Block) -> _Piece:
             return _Piece(lambda _: block, pool.submit(scan, block, layouts), is_relative=False)
 
-        pieces = _pieces(reader, here, workers)
+        pieces = _pieces(first, reader, here, workers)
         n_ahead = workers.count + 1 if workers else _THREADS
         queue: deque[_Piece] = deque()
         line_no = 1
@@ -86,8 +106,11 @@ def _give_back_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _pieces(reader: BlockReader, here: Callable[[Block], _Piece], workers: Workers | None) -> Iterator[_Piece]:
-    count = 0
+def _pieces(
+    first: Block, reader: BlockReader, here: Callable[[Block], _Piece], workers: "Workers | None"
+) -> Iterator[_Piece]:
+    count = 1
+    yield here(first)
     while (count < HEAD_BLOCKS or workers is None) and (block := reader.read()):
         count += 1
         yield here(block)

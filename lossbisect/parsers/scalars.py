@@ -12,15 +12,9 @@ from lossbisect.parsers.records import data_column
 from lossbisect.parsers.runlog import RunLog
 from lossbisect.parsers.source import Block, BlockReader
 
-__all__ = ["is_scalars", "read_scalars"]
+__all__ = ["read_scalars"]
 
 _NONFINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
-
-
-def is_scalars(head: str) -> bool:
-    """Whether a file that starts so is one of ours."""
-    line = head.lstrip().partition("\n")[0]
-    return line.startswith("{") and '"tag"' in line and '"iteration"' in line
 
 
 def read_scalars(reader: BlockReader, path: Path) -> RunLog:

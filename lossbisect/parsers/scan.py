@@ -180,36 +180,36 @@ def _evaluations(block: Block, hits: _Hits) -> _Found:
     return found, len(block.data)
 
 
-_MARKS: tuple[tuple[str, re.Pattern[str], Callable[[Line, re.Match[str]], Event]], ...] = (
+_MARKS: tuple[tuple[str, str, Callable[[Line, re.Match[str]], Event]], ...] = (
     (
         "[before the start of training step]",
-        re.compile(r"\[before the start of training step\]"),
+        r"\[before the start of training step\]",
         lambda line, _: Start(line_no=line.no, stage=Stage.LOOP),
     ),
     (
         "Starting training loop at ",
-        re.compile(r"Starting training loop at iteration (\d{1,12})", re.ASCII),
+        r"Starting training loop at iteration ([0-9]{1,12})",
         lambda line, match: Start(line_no=line.no, stage=Stage.LOOP, iteration=int(match[1])),
     ),
     (
         "[after megatron is initialized]",
-        re.compile(r"\[after megatron is initialized\]"),
+        r"\[after megatron is initialized\]",
         lambda line, _: Start(line_no=line.no, stage=Stage.INITIALIZED),
     ),
     (
         "successfully loaded ",
-        re.compile(r"successfully loaded checkpoint .*?\bat iteration (\d{1,12})", re.ASCII),
+        r"successfully loaded checkpoint .*?\bat iteration ([0-9]{1,12})",
         lambda line, match: Start(line_no=line.no, stage=Stage.LOAD, iteration=int(match[1])),
     ),
     (
         "Megatron-Core version ",
-        re.compile(r"> Megatron-Core version \.+ (\S+)"),
+        r"> Megatron-Core version \.+ (\S+)",
         lambda line, match: Version(line_no=line.no, text=match[1]),
     ),
-    ("[exiting program ", re.compile(r"\[exiting program (?:at|after) "), lambda line, _: Finish(line_no=line.no)),
+    ("[exiting program ", r"\[exiting program (?:at|after) ", lambda line, _: Finish(line_no=line.no)),
     (
         "[after training is done]",
-        re.compile(r"\[after training is done\]"),
+        r"\[after training is done\]",
         lambda line, _: Finish(line_no=line.no),
     ),
 )
@@ -220,7 +220,7 @@ def _marks(block: Block, hits: _Hits) -> _Found:
     for needle, pattern, event in _MARKS:
         for offset in hits[needle]:
             line = block.line_at(offset)
-            if match := pattern.search(line.text):
+            if match := re.search(pattern, line.text):
                 found.append((offset, event(line, match)))
     return found, len(block.data)
 

@@ -4,24 +4,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lossbisect.errors import ParseError
+from lossbisect.parsers.files import EVENT_FILE_MARK
 from lossbisect.parsers.pointwise import Points
 from lossbisect.parsers.runlog import RunLog
 
-__all__ = ["event_files", "is_event_file", "read_event_files"]
+__all__ = ["event_files", "read_event_files"]
 
-_MARK = "tfevents"
 _STRING = 7  # tensorboard's DT_STRING
 _SINGLE = 2.0**-24  # values are stored in single precision
 
 
-def is_event_file(path: Path) -> bool:
-    """Whether a file's name says that TensorBoard's writer made it."""
-    return _MARK in path.name
-
-
 def event_files(folder: Path) -> list[Path]:
     """The event files of a folder, the oldest first: their names hold the time of their start."""
-    return sorted((path for path in folder.rglob(f"*{_MARK}*") if path.is_file()), key=lambda path: (path.name, path))
+    return sorted(
+        (path for path in folder.rglob(f"*{EVENT_FILE_MARK}*") if path.is_file()), key=lambda path: (path.name, path)
+    )
 
 
 def read_event_files(files: Sequence[Path], path: Path) -> RunLog:

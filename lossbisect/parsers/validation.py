@@ -10,12 +10,11 @@ __all__ = ["EVALUATION_NEEDLES", "find_evaluations"]
 EVALUATION_NEEDLES = ("loss at ", "validation results at ")
 """Text of which every evaluation line has one."""
 
-_START = re.compile(r"validation(?:-(?P<name>[^|\n]{1,80}?))? (?:loss|results) at (?P<where>[^|]{1,120}?)\s*\|")
-_ITERATION = re.compile(r"iteration (\d{1,12})\b", re.ASCII)
-_IS_TEST = re.compile(r"\btest (?:set|data)$")
+_START = r"validation(?:-(?P<name>[^|\n]{1,80}?))? (?:loss|results) at (?P<where>[^|]{1,120}?)\s*\|"
+_ITERATION = r"iteration (\d{1,12})\b"
+_IS_TEST = r"\btest (?:set|data)$"
 _METRIC = r"\s*(?P<metric>[A-Za-z][\w /().-]{0,60}?)(?: value)?:"
-_FIELD = re.compile(rf"{_METRIC} (?P<value>[-+]?(?:\d+(?:\.\d*)?(?:E[-+]?\d+)?|nan|inf))\s*", re.ASCII | re.IGNORECASE)
-_CUT_FIELD = re.compile(_METRIC, re.ASCII)
+_FIELD = rf"{_METRIC} (?P<value>[-+]?(?:\d+(?:\.\d*)?(?:E[-+]?\d+)?|nan|inf))\s*"
 
 
 def find_evaluations(text: str, line_no: int) -> list[Evaluation]:
@@ -23,15 +22,15 @@ def find_evaluations(text: str, line_no: int) -> list[Evaluation]:
 
     A perplexity isn't a loss of its own (it is ``exp(min(20, loss))``) and is left out.
     """
-    starts = list(_START.finditer(text))
+    starts = list(re.finditer(_START, text))
     found: list[Evaluation] = []
     for index, start in enumerate(starts):
         end = starts[index + 1].start() if index + 1 < len(starts) else len(text)
         values = _values(text[start.end() : end])
         if not values:
             continue
-        iteration = _ITERATION.search(start["where"])
-        split = "test" if _IS_TEST.search(start["where"]) else "validation"
+        iteration = re.search(_ITERATION, start["where"], re.ASCII)
+        split = "test" if re.search(_IS_TEST, start["where"]) else "validation"
         found.append(
             Evaluation(
                 line_no=line_no,
@@ -47,13 +46,13 @@ def _values(rest: str) -> dict[str, float | None]:
     values: dict[str, float | None] = {}
     *closed, tail = rest.split("|")
     for piece in closed:
-        match = _FIELD.fullmatch(piece)
+        match = re.fullmatch(_FIELD, piece, re.ASCII | re.IGNORECASE)
         if match is None:
             break  # another writer's text starts here
         if not _is_perplexity(match["metric"]):
             values[column_name(match["metric"])] = float(match["value"])
     else:
-        cut = _CUT_FIELD.match(tail)
+        cut = re.match(_METRIC, tail, re.ASCII)
         if cut and not _is_perplexity(cut["metric"]):
             values[column_name(cut["metric"])] = None
     return values

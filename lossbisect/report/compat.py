@@ -23,9 +23,8 @@ def compat_text(periods: Sequence[Sequence[Together]]) -> str:
         first, last = period[0], period[-1]
         row = [first.date[:10], first.commit[:10], first.pins.version]
         if is_bridge:
-            core = first.mcore_pins or Pins()
             span = first.mcore[:10] + (f" .. {last.mcore[:10]}" if last.mcore != first.mcore else "")
-            row += [core.version, span]
+            row += [first.mcore_version, span]
         python = first.pins.python or (first.mcore_pins or Pins()).python
         image = first.image.partition(":")[2].removesuffix("-py3") if first.image else None
         row += [python, first.torch, first.cuda, first.transformer_engine, image]

@@ -105,6 +105,12 @@ def test_plain_comparison_loads_only_what_it_needs() -> None:
         "lossbisect.report.json",
         "lossbisect.redact",
         "lossbisect.train.types",
+        "lossbisect.parsers.golden",
+        "lossbisect.parsers.nemo",
+        "lossbisect.parsers.scalars",
+        "lossbisect.parsers.tensorboard",
+        "lossbisect.parsers.torchtitan",
+        "lossbisect.parsers.workers",
     )
     assert [name for name in idle if f"'{name}'" in loaded] == []
 
