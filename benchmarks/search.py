@@ -3,16 +3,16 @@
 ``python -m benchmarks.search`` prints its seed and the tables of docs/method.md. git_bayesect (a package of that name)
 takes part if it is installed. Nobody is told the error rate; all start from one run of each end or two.
 
-Counted as *search* are runs inside the range; runs of the ends are counted apart.
+The bound log2 N / (1 - H(p)) speaks of runs inside the range; runs of the ends are counted apart, beside it.
 """
 
 import argparse
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from math import ceil, exp, log2, pi, sqrt
+from math import ceil, exp, log, log2, pi, sqrt
 from statistics import NormalDist, mean
 
 from lossbisect.bisect import posterior
@@ -25,6 +25,8 @@ SIZES = (10, 64, 340, 735)
 RATES = (0.0, 0.05, 0.1, 0.2, 0.3)
 CONFIDENCE = 0.95
 MOST = 600
+GATE_WIDTHS = 3.0
+MANY_ENDS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,11 @@ def exact(history: History, jobs: int = 1) -> Outcome:
     return Outcome(bracket.candidates, history.inner, history.ends, rounds)
 
 
-def ours(history: History, read: Callable[[int], float], evidence: Evidence, jobs: int = 1) -> Outcome:
-    """Ours under noise."""
-    readings = [Reading(index=index, value=read(index)) for index in (-1, -1, history.size - 1, history.size - 1)]
+def ours(
+    history: History, read: Callable[[int], float], evidence: Evidence, jobs: int = 1, each_end: int = 2
+) -> Outcome:
+    """Ours under noise, from so many runs of each end on."""
+    readings = [Reading(index=index, value=read(index)) for index in (-1, history.size - 1) for _ in range(each_end)]
     rounds = 0
     while True:
         outlook = look_ahead(history.size, readings, evidence, confidence=CONFIDENCE, free=jobs, most=MOST, confirm=1)
@@ -100,10 +104,10 @@ def ours(history: History, read: Callable[[int], float], evidence: Evidence, job
 
 
 @contextmanager
-def told(rate: float) -> Iterator[None]:
-    """Ours with the error rate given, which nobody has: what is left above the bound then is the search's own."""
+def told(*known: float) -> Iterator[None]:
+    """Ours told that the error rate is one of these, which nobody is: with one, what is left is the search's own."""
     rates = posterior._RATES  # noqa: SLF001  # the only way in: the tool takes no rate from anybody
-    posterior._RATES = ((rate, 1.0),)  # noqa: SLF001
+    posterior._RATES = tuple((rate, 1 / len(known)) for rate in known)  # noqa: SLF001
     try:
         yield
     finally:
@@ -121,6 +125,28 @@ def cut_at_the_middle(history: History, widths: float) -> Callable[[int], float]
         return float(value > middle)
 
     return read
+
+
+def half_way(history: History, widths: float) -> Callable[[int], float]:
+    """Pass or fail from the same scores: cut exactly half way, which nobody knows beforehand."""
+    return lambda index: float(history.score(index, widths) > widths / 2)
+
+
+def gated(history: History, widths: float) -> Callable[[int], float]:
+    """Pass or fail by a fixed gate, as it is done today: failed if three noise widths above the good end."""
+    return lambda index: float(history.score(index, widths) > GATE_WIDTHS)
+
+
+def least_for_nothing(widths: float, named: float, missed: float) -> float:
+    """Runs that any test needs at least in the mean where nothing has changed (Wald 1945), ends in turn.
+
+    Args:
+        widths: Distance of the ends if there is a change; both it and the noise width are taken as known.
+        named: Share of changes seen where there is none.
+        missed: Share of changes of that size not seen.
+    """
+    ratio = (1 - named) * log((1 - named) / missed) + named * log(named / (1 - missed))
+    return ratio / (widths**2 / 8)
 
 
 def capacity(widths: float) -> float:
@@ -228,20 +254,48 @@ def verdict_table(number: int, seed: int) -> None:
 
 def score_table(number: int, seed: int) -> None:
     """Graded evidence against pass or fail from the same scores, all runs counted, and what theory allows."""
-    print("\n| noise widths | scores: runs, right | pass/fail: runs, right | saved | at most, all known |")
-    print("|---|---|---|---|---|")
+    print(
+        "\n| noise widths | scores: runs, right | pass/fail, cut between the ends' means | saved | at most, all known "
+        "| pass/fail, gate at 3 widths | pass/fail, cut exactly half way |"
+    )
+    print("|---|---|---|---|---|---|---|")
     for widths in (1.0, 1.5, 2.0, 3.0, 4.0):
-        graded = shown(
-            (ours(h, reader(h, Evidence.SCORE, widths), Evidence.SCORE), f) for h, f in trials(number, 64, seed)
+        graded, *others = (
+            shown((ours(h, read(h, widths), evidence), f) for h, f in trials(number, 64, seed))
+            for read, evidence in (
+                (lambda h, w: reader(h, Evidence.SCORE, w), Evidence.SCORE),
+                (cut_at_the_middle, Evidence.VERDICT),
+                (gated, Evidence.VERDICT),
+                (half_way, Evidence.VERDICT),
+            )
         )
-        cut = shown((ours(h, cut_at_the_middle(h, widths), Evidence.VERDICT), f) for h, f in trials(number, 64, seed))
-        saved = 1 - (graded[0] + graded[1]) / (cut[0] + cut[1])
+        saved = 1 - (graded[0] + graded[1]) / (others[0][0] + others[0][1])
         most = 1 - (1 - entropy(NormalDist().cdf(-widths / 2))) / capacity(widths)
+        cells = [f"{inner + ends:.1f}, {right:.2f}" for inner, ends, right in (graded, *others)]
         print(
-            f"| {widths:g} | {graded[0] + graded[1]:.1f}, {graded[2]:.2f} | {cut[0] + cut[1]:.1f}, {cut[2]:.2f} "
-            f"| {saved:.0%} | {most:.0%} |",
-            flush=True,
+            f"| {widths:g} | {cells[0]} | {cells[1]} | {saved:.0%} | {most:.0%} | {cells[2]} | {cells[3]} |", flush=True
         )
+
+
+def ignorance_table(number: int, seed: int) -> None:
+    """What it costs that the error rate isn't given: the same search told more and more of it."""
+    print(
+        f"\n| N | p | told p: x bound, right | told that p is one of the four | not told | not told, {2 * MANY_ENDS} "
+        "runs of the ends |"
+    )
+    print("|---|---|---|---|---|---|")
+    rates = RATES[1:]
+    for size in (10, 64):
+        for rate in rates:
+            cells = []
+            for known, each_end in (((rate,), 2), (rates, 2), ((), 2), ((), MANY_ENDS)):
+                with told(*known) if known else nullcontext():
+                    inner, _, right = shown(
+                        (ours(h, reader(h, Evidence.VERDICT), Evidence.VERDICT, each_end=each_end), f)
+                        for h, f in trials(number, size, seed, rate=rate)
+                    )
+                cells.append(f"{inner / log2(size) * (1 - entropy(rate)):.2f}, {right:.2f}")
+            print(f"| {size} | {rate:g} | {' | '.join(cells)} |", flush=True)
 
 
 def other_tables(number: int, seed: int) -> None:
@@ -255,6 +309,8 @@ def other_tables(number: int, seed: int) -> None:
         silent = mean(not outcome.named for outcome in found)
         took = sorted(outcome.inner + outcome.ends for outcome in found)
         print(f"- {name}: 'no change' {silent:.1%}, runs mean {mean(took):.1f}, median {took[len(took) // 2]}")
+    least = ", ".join(f"{least_for_nothing(widths, 0.05, 0.02):.1f} ({widths:g} widths)" for widths in (1.5, 2.0, 3.0))
+    print(f"- at least, by Wald, to name 5 % and miss 2 % of the changes, all known: {least}")
     print("\n22 % untestable, one block anywhere, runs repeat themselves:")
     for size in (64, 340):
         named, wrong = 0, 0
@@ -284,7 +340,7 @@ def other_tables(number: int, seed: int) -> None:
             ]
             rounds, runs = mean(o.rounds for o in found), mean(o.inner + o.ends for o in found)
             ends = 3 if rate == 0 else 4
-            # In all: the ends (three or four runs), the search, and two confirmations.
+            # In all: the ends' first three or four runs, the search, and two confirmations.
             whole = rounds + ceil(ends / jobs) + ceil(2 / jobs)
             figures[jobs] = (whole, runs)
             cells.append(f"{rounds:.1f}/{runs:.0f}")
@@ -303,6 +359,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.trials} searches a cell, confidence {CONFIDENCE}")
     verdict_table(options.trials, options.seed)
+    ignorance_table(options.trials, options.seed)
     score_table(options.trials, options.seed)
     other_tables(options.trials, options.seed)
 

@@ -1,5 +1,6 @@
 """Search under noise: readings in, the next indices or the end of the search out. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
@@ -10,12 +11,16 @@ from lossbisect.bisect.search import SKIPS_ENOUGH
 
 __all__ = ["Outlook", "look_ahead", "most_runs"]
 
+_NOTHING = 0.9
+"""Probability from which "no change" is the answer to scores, if the confidence that is asked for isn't lower."""
+_FEWEST_FOR_NOTHING = 6
+"""Runs of the ends before that answer: less than three of each may all be off."""
 _ENOUGH_FOR_NOTHING = 12
 """Runs of the ends after which "no change" has only to be likelier than a change: one so small can't be bisected."""
-_DOUBT = 0.02
-"""Probability of "no change", from scores at the ends, above which the ends are run again before anything else."""
-_FEW = 6
-"""Runs of the ends below which their noise is known so badly that a tenth of that probability is asked for."""
+_DOUBT = 0.03
+"""Probability of "no change" above which the ends are run, rather than a commit in between: they tell most of it."""
+_VERDICTS_AT_ENDS = 6
+"""Runs of the ends before a verdict in between: one bit each, they are all that says how often a verdict is wrong."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,31 +77,29 @@ def look_ahead(
         skips_enough: So many untestable commits around the change are not probed further from the inside.
         confirm: How often the commit that is named, and the one before it, must have been run.
     """
-    at_ends = [reading for reading in readings if reading.index in (-1, count - 1)]
-    if evidence is Evidence.SCORE:
-        ends = believe(count, at_ends, evidence)
-        if len(at_ends) >= _ENOUGH_FOR_NOTHING and ends.no_change > 0.5:
-            return _nothing(ends)
-        doubt = _DOUBT if len(at_ends) >= _FEW else _DOUBT / 10
-        if len(at_ends) < _ENOUGH_FOR_NOTHING and ends.no_change > doubt:
-            more = min(free, _ENOUGH_FOR_NOTHING - len(at_ends) - len(running))
-            run = [reading.index for reading in at_ends] + list(running)
-            wanted = _balanced([count - 1] * max(0, more), count - 1, run)
-            return Outlook(
-                belief=ends, wanted=wanted, is_over=False, is_unchanged=False, candidates=range(count),
-                probability=1 - ends.no_change,
-            )  # fmt: skip
+    last = count - 1
     belief = believe(count, readings, evidence)
-    untestable = set(skipped).difference(reading.index for reading in readings)
-    likeliest = max(belief.segments[:-1], key=lambda segment: segment.mass)
-    is_futile = evidence is Evidence.SCORE and len(readings) >= _ENOUGH_FOR_NOTHING and belief.no_change > 0.5
-    if belief.no_change >= confidence or is_futile:
-        return _nothing(belief)
-    wanted = choose(
-        belief.segments, free, running=running, skipped=untestable, last=count - 1, error=max(belief.error, 1e-6)
-    )
+    at_ends = sum(reading.index in (-1, last) for reading in readings)
+    enough = confidence
     if evidence is Evidence.SCORE:
-        wanted = _balanced(wanted, count - 1, [reading.index for reading in readings] + list(running))
+        enough = 0.5 if at_ends >= _ENOUGH_FOR_NOTHING else min(confidence, _NOTHING)
+    if at_ends >= _FEWEST_FOR_NOTHING and belief.no_change > enough:
+        return Outlook(
+            belief=belief, wanted=(), is_over=True, is_unchanged=True, candidates=range(0), probability=belief.no_change
+        )
+    run = [*(reading.index for reading in readings), *running]
+    untestable = set(skipped).difference(reading.index for reading in readings)
+    lacking = _VERDICTS_AT_ENDS - run.count(-1) - run.count(last)
+    if evidence is Evidence.SCORE:
+        lacking = free if belief.no_change > _DOUBT else 0
+    if lacking > 0:
+        wanted = _balanced([last] * min(free, lacking), last, run)
+    else:
+        error = max(belief.error, 1e-6)
+        wanted = choose(belief.segments, free, running=running, skipped=untestable, last=last, error=error)
+        if evidence is Evidence.SCORE:
+            wanted = _balanced(wanted, last, run)
+    likeliest = max(belief.segments[:-1], key=lambda segment: segment.mass)
     is_named = likeliest.mass >= confidence and _is_final(likeliest, untestable, skips_enough)
     is_spent = len(readings) >= (most_runs(count) if most is None else most)
     if is_named:
@@ -106,10 +109,9 @@ def look_ahead(
         candidates = range(held[0].start, held[-1].stop)
         probability = sum(each.mass for each in belief.segments[:-1] if each.start in candidates)
     if is_named:
-        tested = [reading.index for reading in readings] + list(running)
-        lacking = [i for i in (likeliest.start - 1, likeliest.stop - 1) for _ in range(confirm - tested.count(i))]
-        wanted = tuple(lacking[:free])
-        is_named = not lacking and not running
+        again = [i for i in (likeliest.start - 1, likeliest.stop - 1) for _ in range(confirm - run.count(i))]
+        wanted = tuple(again[:free])
+        is_named = not again and not running
     is_over = is_named or is_spent or not (wanted or running or free == 0)
     return Outlook(
         belief=belief,
@@ -121,22 +123,16 @@ def look_ahead(
     )
 
 
-def _nothing(belief: Belief) -> Outlook:
-    return Outlook(
-        belief=belief, wanted=(), is_over=True, is_unchanged=True, candidates=range(0), probability=belief.no_change
-    )
-
-
-def _balanced(wanted: Sequence[int], last: int, run: list[int]) -> tuple[int, ...]:
+def _balanced(wanted: Sequence[int], last: int, run: Sequence[int]) -> tuple[int, ...]:
     """An end in place of a commit that has been run more often than that end.
 
     What a reading says depends on both sides' means, and the ends are the only commits whose side is known for sure.
     """
-    chosen = []
+    chosen: list[int] = []
     for index in wanted:
-        behind = min((-1, last), key=run.count)
-        chosen.append(behind if run.count(behind) < run.count(index) else index)
-        run.append(chosen[-1])
+        times = Counter([*run, *chosen])
+        behind = min((-1, last), key=times.__getitem__)
+        chosen.append(behind if times[behind] < times[index] else index)
     return tuple(chosen)
 
 

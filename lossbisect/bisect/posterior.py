@@ -5,8 +5,10 @@ those from it on another. Neither is given: for each place of the change the lik
 known, in closed form, so that the noise is learnt from all runs and not from the ends alone.
 
 - Verdicts (0 or 1): wrong with one unknown rate on both sides, below one half.
-- Scores: normal with one unknown width, both means unknown; the distance between the means has a normal prior in units
-  of the width (the Bayesian t test of Gönen et al. 2005, American Statistician 59:252).
+- Scores: normal with one unknown width, both means unknown; the distance between the means, in units of the width, has
+  a moment prior: the square of the distance times a normal density, for distances above 0 only (Johnson and Rossell
+  2010, Journal of the Royal Statistical Society B 72:143). A normal prior, as in the Bayesian t test of Gönen et al.
+  2005 (American Statistician 59:252), calls a distance near 0 likely, so that equal ends hardly speak against a change.
 
 Between two tested commits nothing tells the places apart, so the belief is a few segments however long the range is.
 Before any run every commit is as likely as another. "No change" is one more place, after the last commit.
@@ -16,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from math import exp, log, sqrt
+from math import erfc, exp, log, log1p, pi, sqrt
 from statistics import NormalDist
 
 from lossbisect.bisect.choose import Segment
@@ -25,8 +27,8 @@ __all__ = ["Belief", "Evidence", "Reading", "believe"]
 
 
 def _rate_prior(number: int, highest: float) -> tuple[tuple[float, float], ...]:
-    """Equally likely rates from 0 to the highest, the lower ones denser: half of them are below an eighth of it."""
-    rates = [highest * ((place + 0.5) / number) ** 3 for place in range(number)]
+    """Equally likely rates from 0 to the highest, the lower ones denser: half of them are below a quarter of it."""
+    rates = [highest * ((place + 0.5) / number) ** 2 for place in range(number)]
     return tuple((rate, 1 / number) for rate in rates)
 
 
@@ -34,11 +36,13 @@ NO_CHANGE_PRIOR = 0.2
 """Whoever bisects has seen a difference, but a flake is no rare cause of one."""
 _RATES = _rate_prior(24, 0.45)
 """Error rates with their prior probabilities. A run that is wrong every second time says nothing, whatever it says."""
-_SEPARATION_PRIOR = 16.0
-"""Prior variance of the distance between the means, in squared noise widths: some widths, of either sign."""
+_SEPARATION_PRIOR = 3.5
+"""Scale of the prior of the distance between the means, in squared noise widths: most likely is 2.6 widths."""
 _EQUAL_WIDTH = 1e-9
 """Noise width that is assumed at least, relative to the spread of all readings: equal readings prove no zero noise."""
 _MOST_LIKELY_ERROR = 0.45
+_NEVER = 1e-12
+"""Probability below which nothing is told apart: a difference of two large numbers is no exact zero."""
 
 
 class Evidence(StrEnum):
@@ -172,19 +176,34 @@ def _scores(ordered: Sequence[Reading]) -> Callable[[int], float]:
     for value in values:
         sums.append(sums[-1] + value)
     number, squares = len(values), sum(value * value for value in values)
-    total = squares * (1 + _EQUAL_WIDTH) + _tiny(squares)
+    freedom, total = number - 1, squares * (1 + _EQUAL_WIDTH) + _tiny(squares)
 
     def at(split: int) -> float:
         if split in (0, number):
             return 0.0
         size = split * (number - split) / number
         distance = (sums[-1] - sums[split]) / (number - split) - sums[split] / split
-        # The bad end's scores are the larger ones; a distance the other way round speaks for none at all.
-        between = min(squares, size * max(0.0, distance) ** 2)
+        between = min(squares, size * distance**2)
         spread = 1 + size * _SEPARATION_PRIOR
-        return 0.5 * ((number - 1) * log(total / (total - between + between / spread)) - log(spread))
+        rest = total - between + between / spread
+        # Given the readings, a normal prior makes the distance Student's t; the moment prior weighs it by its square.
+        position = distance * size * sqrt(_SEPARATION_PRIOR / spread * freedom / rest)
+        normal = 0.5 * (freedom * log(total / rest) - log(spread))
+        return normal + log(2 / spread) + log(_positive_square(position, freedom))
 
     return at
+
+
+def _positive_square(position: float, freedom: int) -> float:
+    """Mean of the square of what is above 0, of Student's t around a position.
+
+    The part on the other side of 0 is taken as a normal one's at the same quantile (Wallace 1959, Annals of
+    Mathematical Statistics 30:1121).
+    """
+    quantile = (8 * freedom + 1) / (8 * freedom + 3) * sqrt(freedom * log1p(position**2 / freedom))
+    aside = (1 + quantile**2) * erfc(quantile / sqrt(2)) / 2 - quantile * exp(-(quantile**2) / 2) / sqrt(2 * pi)
+    aside = max(aside, _NEVER)
+    return 1 + position**2 - aside if position > 0 else aside
 
 
 def _overlap(ordered: Sequence[Reading], split: int) -> tuple[float, float]:
