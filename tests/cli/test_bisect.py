@@ -190,4 +190,4 @@ def test_stopping_prints_the_command_that_goes_on(tmp_path: Path, number: signal
     done = subprocess.run([*command, "0", *words], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert shas[6] in done.stdout
-    assert "Run 3 (bad end)" in done.stderr
+    assert "Run 3 (good end again)" in done.stderr
