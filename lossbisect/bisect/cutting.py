@@ -7,19 +7,16 @@ that is neither goes on to its end: only the whole curve tells what it is.
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from lossbisect.bisect.options import Regress
 from lossbisect.bisect.types import BisectPlan
 
-__all__ = ["Cutter", "Ends", "may_cut"]
+__all__ = ["Cutter", "may_cut"]
 
 _METRICS = {"lm_loss": "lm loss", "grad_norm": "grad-norm"}
 """What a run's recorded values are called, for the metrics on which a run may be cut."""
-
-type Ends = tuple[Mapping[int, float], Mapping[int, float]]
-"""The good end's values by iteration, and the bad end's."""
 
 _MARGIN = 2
 """Iterations past the bad end's first difference that have to be equal to the good end's too."""
@@ -44,20 +41,21 @@ class Cutter:
 
     reason: str | None
 
-    def __init__(self, scalars: Path, metric: str, ends: Callable[[], Ends | None]) -> None:
+    def __init__(self, scalars: Path, metric: str, good: Mapping[int, float], bad: Mapping[int, float]) -> None:
         """Watch a run.
 
         Args:
             scalars: File that the run appends its values to; need not be there yet.
             metric: What is judged, of a plan that `may_cut`.
-            ends: The ends' curves, asked for until they are known.
+            good: The good end's values by iteration.
+            bad: The bad end's.
         """
         self.reason = None
         self._scalars = scalars
         self._tag = _METRICS[metric]
-        self._ask = ends
-        self._ends: Ends | None = None
-        self._first: int | None = None
+        self._good = good
+        self._bad = bad
+        self._first = next((i for i in sorted(good) if i in bad and not _equal(good[i], bad[i])), None)
         self._begin()
 
     def _begin(self) -> None:
@@ -67,22 +65,17 @@ class Cutter:
 
     def is_sure(self) -> bool:
         """Read what has come since the last time, and say whether the run can be ended."""
-        if self._ends is None and (ends := self._ask()) is not None:
-            good, bad = self._ends = ends
-            self._first = next((i for i in sorted(good) if i in bad and not _equal(good[i], bad[i])), None)
         if self.reason is None and self._first is not None:
             for iteration, value in self._new_values():
                 self._take(iteration, value)
         return self.reason is not None
 
     def _take(self, iteration: int, value: float) -> None:
-        assert self._ends is not None
         assert self._first is not None
-        good, bad = self._ends
-        if iteration not in good or iteration not in bad or self.reason is not None:
+        if iteration not in self._good or iteration not in self._bad or self.reason is not None:
             return
-        self._is_good &= _equal(value, good[iteration])
-        self._is_bad &= _equal(value, bad[iteration])
+        self._is_good &= _equal(value, self._good[iteration])
+        self._is_bad &= _equal(value, self._bad[iteration])
         if iteration == self._first and self._is_bad:
             self.reason = f"stopped: verdict sure at iteration {iteration}"
         if iteration == self._first + _MARGIN and self._is_good:

@@ -195,7 +195,7 @@ class Desk:
 
         def should_stop() -> bool:
             if is_dropped.is_set() or self._is_stopping.is_set():
-                return True
+                raise RunCancelledError("Nobody needs this run any more.")
             return cutter is not None and cutter.is_sure()
 
         def run() -> RunRecord:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from lossbisect.bisect.case import Case, until
-from lossbisect.bisect.cutting import Cutter, Ends, may_cut
+from lossbisect.bisect.cutting import Cutter, may_cut
 from lossbisect.bisect.desk import Agenda, Desk, Job
 from lossbisect.bisect.events import EventKind
 from lossbisect.bisect.judging import CurveVerdict, curve, measured_noise, missing_iterations
@@ -24,24 +24,23 @@ END_ROLES = (Role.GOOD_END, Role.GOOD_AGAIN, Role.BAD_END, Role.BAD_AGAIN)
 
 
 def open_case(desk: Desk) -> Case:
-    """Run the good end twice and the bad end once, at once where there are slots, and measure their noise.
+    """Run both ends, at once where there are slots, then the good end again, and measure their noise.
 
-    The good end's second run is ended once it has repeated all that the search will look at.
+    The second run is ended once it has repeated all that the search will look at.
 
     Raises:
         EndpointError: An end can't be judged.
     """
     last = len(desk.commits.commits) - 1
     plan = desk.journal.plan
-    wanted = [
-        Job(role=Role.GOOD_END, index=-1),
-        Job(role=Role.BAD_END, index=last),
-        Job(role=Role.GOOD_AGAIN, index=-1),
-    ]
+    ends = [Job(role=Role.GOOD_END, index=-1), Job(role=Role.BAD_END, index=last)]
+    repeat = Job(role=Role.GOOD_AGAIN, index=-1)
+    wanted = [*ends, repeat]
 
     def agenda(going: Sequence[Job], _free: int) -> Agenda:
-        missing = [job for job in wanted if job not in going and desk.journal.find(job.role, job.index) is None]
-        return Agenda(start=missing)
+        missing = [job for job in wanted if desk.journal.find(job.role, job.index) is None]
+        now = [job for job in missing if job in ends] or missing
+        return Agenda(start=[job for job in now if job not in going])
 
     def judge(job: Job, log: RunLog, *, is_cut: bool) -> CurveVerdict:
         known = desk.journal.find(Role.GOOD_END, -1)
@@ -79,12 +78,8 @@ def _cutter(desk: Desk, job: Job, out: Path) -> Cutter | None:
     if job.role is not Role.GOOD_AGAIN or not may_cut(plan):
         return None
 
-    def ends() -> Ends | None:
-        steps = (desk.journal.find(Role.GOOD_END, -1), desk.journal.find(Role.BAD_END, len(desk.commits.commits) - 1))
-        known = [curve(desk.read(step), plan.metric) for step in steps if step is not None]
-        return (known[0], known[1]) if len(known) == len(steps) else None
-
-    return Cutter(out / "scalars.ndjson", plan.metric, ends)
+    ends = (Job(role=Role.GOOD_END, index=-1), Job(role=Role.BAD_END, index=len(desk.commits.commits) - 1))
+    return Cutter(out / "scalars.ndjson", plan.metric, *(curve(_log_of(desk, end), plan.metric) for end in ends))
 
 
 def _as_far_as(log: RunLog, other: RunLog, metric: str) -> RunLog:

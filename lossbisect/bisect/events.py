@@ -34,7 +34,7 @@ class Runner(Protocol):
             repeat: How many runs of this commit this bisect asked for before, earlier processes of it included; None:
                 the question is how the machine is now, so nothing kept from earlier will do.
             should_stop: Asked now and then while the run goes on. Once it says yes the run is ended, and its record
-                says that it was cut.
+                says that it was cut; once it raises `RunCancelledError` the run is ended and there is no record.
             without: Full SHA of an earlier commit whose change is taken back first. Where that doesn't go cleanly the
                 record is void.
         """

@@ -88,8 +88,8 @@ class StoredRuns:
             out: Its own folder.
             run: Runs it into that folder.
             repeat: How often this piece of work asked for the same run before; None: it must be run now.
-            should_stop: Whether the run may be ended, asked now and then while it goes on. A run that was ended so far
-                will do if this one would be too.
+            should_stop: Whether the run may be ended, asked now and then while it goes on; raises if nobody needs it
+                any more. A run that was ended so far will do if this one would be too.
             on_line: Told what a reader should know, such as why a run isn't kept.
 
         Raises:
@@ -106,9 +106,9 @@ class StoredRuns:
         known = self._recall(key, repeat, out, should_stop, on_line)
         if known is not None:
             return _as_asked(known, spec)
-        with self._lock:
-            self._has_run = True
         record = run()
+        with self._lock:
+            self._has_run = True  # not before: a run that nobody waited for was none
         self._keep(key, record, on_line)
         return record
 

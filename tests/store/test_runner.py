@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lossbisect.errors import RunCancelledError
 from lossbisect.parsers.runlog import RunLog
 from lossbisect.store.environment import interpreter_of
 from lossbisect.store.key import key_of
@@ -215,6 +216,28 @@ def test_a_check_is_a_run_of_now(make_tree: MakeTree, tmp_path: Path, cache: Pat
     assert _ask(warm, folder, 1) is False
     resumed = runner(has_run=True)
     assert [_ask(resumed, folder, 0), _ask(resumed, folder, 1)] == [True, False]
+
+
+def test_a_run_that_nobody_waited_for_is_none(make_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
+    """A run that was begun on the off-chance, and dropped, leaves repeats to the store."""
+    spec = ours(make_tree(TRAIN))
+    other = replace(spec, recipe="moe-cpu")
+    folder = tmp_path / "outs"
+    folder.mkdir()
+    specs = {"c": spec, "d": other}
+    cold = StoredRunner(
+        Counted(lambda out: run_recipe(spec, out)), StoredRuns(cache), lambda commit, _without: specs[commit]
+    )
+    assert [_ask(cold, folder, 0), _ask(cold, folder, 1)] == [False, False]
+
+    def dropped(_: Path) -> RunRecord:
+        raise RunCancelledError("Nobody needs this run any more.")
+
+    warm = StoredRunner(Counted(dropped), StoredRuns(cache), lambda commit, _without: specs[commit])
+    assert _ask(warm, folder, 0) is True
+    with pytest.raises(RunCancelledError):
+        warm.run("d", folder / "dropped", lambda _: None)
+    assert _ask(warm, folder, 1) is True
 
 
 def test_a_machine_that_fails_takes_its_failures_back(make_tree: MakeTree, tmp_path: Path, cache: Path) -> None:

@@ -33,6 +33,7 @@ class Executor(Protocol):
                 a run that is tried again gets another one beside it.
             on_line: Called with each console line as it's printed, in another thread.
             should_stop: Asked now and then. Once it says yes the run may be ended; its outcome is then ``cut short``.
+                What it raises ends the run too, and passes through.
 
         Raises:
             TrainerError: The set-up is incomplete: nothing can be run.
