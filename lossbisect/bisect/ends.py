@@ -44,8 +44,8 @@ def open_case(desk: Desk) -> Case:
 
     def judge(job: Job, log: RunLog, *, is_cut: bool) -> CurveVerdict:
         known = desk.journal.find(Role.GOOD_END, -1)
-        wanted = desk.read(known) if known else log
-        gap = missing_iterations(_as_far_as(wanted, log, plan.metric) if is_cut else wanted, log, metric=plan.metric)
+        whole = desk.read(known) if known else log
+        gap = missing_iterations(_as_far_as(whole, log, plan.metric) if is_cut else whole, log, metric=plan.metric)
         verdict = CommitVerdict.BAD if job.role is Role.BAD_END else CommitVerdict.GOOD
         return CurveVerdict(verdict=CommitVerdict.SKIP if gap else verdict, reason=gap or "as you said")
 

@@ -15,6 +15,8 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
 
+from lossbisect.train.inside.cached import put
+
 __all__ = ["keep", "make_room"]
 
 _MOST_BYTES = 512 << 20
@@ -32,8 +34,6 @@ def keep(cache: Path, roots: Sequence[str]) -> None:
         roots: Folders that a trainer's code is imported from.
     """
     folder = _folder(cache)
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
     inside = tuple(os.path.join(root, "") for root in roots)  # noqa: PTH118  # compared with strings
     get_code = SourceFileLoader.get_code
 
@@ -46,7 +46,7 @@ def keep(cache: Path, roots: Sequence[str]) -> None:
         code = _read(file)
         if code is None:
             code = self.source_to_code(source, path)
-            _write(file, code)
+            put(file, marshal.dumps(code))
         _fix_co_filename(code, path)
         return code
 
@@ -70,13 +70,3 @@ def _read(file: Path) -> CodeType | None:
     except (OSError, EOFError, ValueError, TypeError):
         return None
     return code if isinstance(code, CodeType) else None
-
-
-def _write(file: Path, code: CodeType) -> None:
-    unfinished = file.with_name(f"{os.getpid()}-{file.name}")
-    try:
-        unfinished.write_bytes(marshal.dumps(code))
-        unfinished.replace(file)
-    except OSError:  # a cache that can't be written costs time, nothing else
-        with suppress(OSError):
-            unfinished.unlink()

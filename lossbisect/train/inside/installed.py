@@ -5,11 +5,12 @@ transformers asks at its import, which reads the metadata of every package: an e
 
 import importlib.metadata
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from lossbisect.train.inside.cached import put
 
 __all__ = ["remembered"]
 
@@ -32,10 +33,7 @@ def remembered(cache: Path) -> Iterator[None]:
                 found: Mapping[str, list[str]] = known["found"]
                 return found
         found = ask()
-        unfinished = file.with_name(f"{os.getpid()}-{file.name}")
-        with suppress(OSError):
-            unfinished.write_text(json.dumps({"state": state, "found": found}), encoding="utf-8")
-            unfinished.replace(file)
+        put(file, json.dumps({"state": state, "found": found}).encode())
         return found
 
     importlib.metadata.packages_distributions = answer

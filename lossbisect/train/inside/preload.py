@@ -7,11 +7,12 @@ on the checkout.
 
 import importlib
 import json
-import os
 import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
+
+from lossbisect.train.inside.cached import put
 
 __all__ = ["Preload", "remembering"]
 
@@ -59,13 +60,7 @@ def remembering(file: Path) -> Callable[[], None]:
         if not new:
             return
         order = {name: place for place, name in enumerate(sys.modules)}
-        unfinished = file.with_name(f"{os.getpid()}-{file.name}")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            unfinished.write_text(json.dumps([*known, *sorted(new, key=order.__getitem__)]), encoding="utf-8")
-            unfinished.replace(file)
-        except OSError:  # a cache that can't be written costs time, nothing else
-            return
+        put(file, json.dumps([*known, *sorted(new, key=order.__getitem__)]).encode())
 
     return remember
 
