@@ -103,14 +103,17 @@ def _run_warm(
     # Held open for reading and writing, so that neither side waits for the other to open it.
     held = os.open(pipe, os.O_RDWR)
     reader = _keep(os.fdopen(os.open(pipe, os.O_RDONLY), "rb"), console, on_line, how)
+    number = parent.start(list(how.words), env=how.env, cwd=how.cwd, console=pipe)
     group = None
     try:
-        number, group = parent.start(list(how.words), env=how.env, cwd=how.cwd, console=pipe)
+        group = _wait(lambda wait_s: parent.group(number, wait_s), timeout_s, halt)
         if group is None:
             return None, False
         return _wait(lambda wait_s: _exit_code(parent, number, wait_s), timeout_s, halt), True
     finally:
-        if group is not None:
+        if group is None:
+            parent.drop(number)
+        else:
             _kill_group(group, lambda wait_s: parent.wait(number, wait_s))
         os.close(held)  # the reader sees the end once the run's side is closed too
         reader.join(_GRACE_S)

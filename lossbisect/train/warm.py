@@ -46,6 +46,7 @@ class WarmParent:
         self._ids = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[Mapping[str, Any] | None]] = {}
         self._lock = threading.Lock()
+        self._is_ready = False
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
@@ -59,36 +60,36 @@ class WarmParent:
         """Runs that were asked of it so far."""
         return len(self._answers)
 
-    def start(self, argv: list[str], *, env: Mapping[str, str], cwd: Path, console: Path) -> tuple[int, int | None]:
-        """Fork a run that writes its output into the FIFO ``console``.
-
-        Returns:
-            The request's number, and the run's process group; None if the parent has died.
-        """
+    def start(self, argv: list[str], *, env: Mapping[str, str], cwd: Path, console: Path) -> int:
+        """Ask for a run that writes its output into the FIFO ``console``; returns the request's number."""
         with self._lock:
             number = next(self._ids)
             self._answers[number] = queue.SimpleQueue()
         request = {"id": number, "argv": argv, "env": dict(env), "cwd": str(cwd), "console": str(console)}
-        assert self._process.stdin is not None
-        try:
-            with self._lock:
-                self._process.stdin.write(json.dumps(request).encode() + b"\n")
-                self._process.stdin.flush()
-        except OSError:
-            return number, None
-        answer = self._answers[number].get()
-        return number, None if answer is None else answer["pid"]
+        if not self._ask(request):
+            self._answers[number].put(None)
+        return number
+
+    def drop(self, number: int) -> None:
+        """Take a request back, whether or not the run was forked in the meantime."""
+        self._ask({"drop": number})
+
+    def group(self, number: int, timeout_s: float) -> int | None:
+        """The process group of the run, once it is forked; None if the parent has died.
+
+        Raises:
+            TimeoutError: It isn't yet.
+        """
+        answer = self._answer(number, timeout_s)
+        return None if answer is None else answer["pid"]
 
     def wait(self, number: int, timeout_s: float) -> int | None:
-        """The run's exit code, negative for a signal; None if the parent has died.
+        """The exit code of a run that was forked, negative for a signal; None if the parent has died.
 
         Raises:
             TimeoutError: It is still running.
         """
-        try:
-            answer = self._answers[number].get(timeout=timeout_s)
-        except queue.Empty:
-            raise TimeoutError from None
+        answer = self._answer(number, timeout_s)
         return None if answer is None else answer["exit"]
 
     def close(self) -> None:
@@ -96,6 +97,8 @@ class WarmParent:
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
+        if not self._is_ready:
+            self._process.kill()  # it imports, has no run, and wouldn't notice for seconds
         try:
             self._process.wait(_CLOSE_S)
         except subprocess.TimeoutExpired:
@@ -103,11 +106,29 @@ class WarmParent:
             self._process.wait()
         self._listener.join(_CLOSE_S)
 
+    def _ask(self, request: Mapping[str, Any]) -> bool:
+        """Send a request; False if the parent has died."""
+        assert self._process.stdin is not None
+        try:
+            with self._lock:
+                self._process.stdin.write(json.dumps(request).encode() + b"\n")
+                self._process.stdin.flush()
+        except OSError:
+            return False
+        return True
+
+    def _answer(self, number: int, timeout_s: float) -> Mapping[str, Any] | None:
+        try:
+            return self._answers[number].get(timeout=timeout_s)
+        except queue.Empty:
+            raise TimeoutError from None
+
     def _listen(self) -> None:
         assert self._process.stdout is not None
         with self._process.stdout as lines:
             for line in lines:
                 answer = json.loads(line)
+                self._is_ready = True
                 if "id" in answer:
                     self._answers[answer["id"]].put(answer)
         with self._lock:

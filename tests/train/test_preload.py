@@ -48,7 +48,8 @@ def _run(parent: WarmParent, folder: Path, how: str) -> tuple[str, int | None]:
     os.mkfifo(console)
     held = os.open(console, os.O_RDWR)
     words = [str(folder), str(folder / "script.py"), how]
-    number, _ = parent.start(words, env={"PYTHONPATH": str(folder)}, cwd=folder, console=console)
+    number = parent.start(words, env={"PYTHONPATH": str(folder)}, cwd=folder, console=console)
+    assert parent.group(number, 60) is not None
     code = parent.wait(number, 60)
     said = os.read(held, 1000).decode()
     os.close(held)

@@ -5,6 +5,7 @@ Requests come as JSON lines on standard input, answers go as JSON lines to stand
     -> {"id": 1, "argv": [...], "env": {...}, "cwd": "...", "console": "..."}
     <- {"id": 1, "pid": 4711}            the run is a process group of its own
     <- {"id": 1, "exit": 0}              negative: killed by that signal
+    -> {"drop": 1}                       nobody waits for it any more
 
 A closed standard input means that the tool is gone: the runs are killed, and the parent ends. There are no threads
 here, since a fork copies only the one that forks.
@@ -52,8 +53,13 @@ def serve(lane: str, cache: Path, preloaded: Path) -> None:
         *lines, pending = (pending + read).split(b"\n")
         if lines and preload.is_behind():
             _load(preload)
-        for line in lines:
-            request = json.loads(line)
+        requests = [json.loads(line) for line in lines]
+        dropped = {request["drop"] for request in requests if "drop" in request}
+        for pid in (pid for pid, number in running.items() if number in dropped):
+            _kill(pid)
+        for request in requests:
+            if "drop" in request or request["id"] in dropped:
+                continue
             pid = os.fork()
             if pid == 0:
                 answers.close()
