@@ -166,20 +166,19 @@ class Desk:
         Raises:
             StateError: They are gone.
         """
-        out = step.record.out
-        if out not in self._logs:
-            if not out.is_dir():
-                raise StateError(f"{out}: the files of a finished run are gone. Start a new bisect.")
-            self._logs[out] = self._runner.read(step.record)
-        return self._logs[out]
+        if step.record.out not in self._logs and not step.record.out.is_dir():
+            raise StateError(f"{step.record.out}: the files of a finished run are gone. Start a new bisect.")
+        return self.read_record(step.record)
 
     def read_record(self, record: RunRecord) -> RunLog:
-        """The curves of a run that is no step yet.
+        """The curves of a run, whether it's a step yet or not.
 
         Raises:
             ParseError: They can't be read.
         """
-        return self._runner.read(record)
+        if record.out not in self._logs:
+            self._logs[record.out] = self._runner.read(record)
+        return self._logs[record.out]
 
     def _start(self, job: Job) -> None:
         commit = self.commits.at(job.index)
@@ -241,7 +240,7 @@ class Desk:
             if self.weigh is not None:
                 judged = self.weigh(each.job, record)
             elif record.outcome in (Outcome.FINISHED, Outcome.CUT):
-                judged = judge(each.job, self._runner.read(record), is_cut=record.outcome is Outcome.CUT)
+                judged = judge(each.job, self.read_record(record), is_cut=record.outcome is Outcome.CUT)
             else:
                 judged = CurveVerdict(verdict=CommitVerdict.SKIP, reason=f"{record.outcome.value}: {record.reason}")
         except ParseError as error:

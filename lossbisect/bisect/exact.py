@@ -17,6 +17,7 @@ from lossbisect.bisect.telling import warnings_about
 from lossbisect.bisect.types import CommitInfo, CommitVerdict, Role
 from lossbisect.bisect.verify import against_parent
 from lossbisect.parsers.runlog import RunLog
+from lossbisect.train.curves import with_console
 
 __all__ = ["ExactHunt", "finding_of"]
 
@@ -174,7 +175,7 @@ def finding_of(
     sides = [run_of(desk.steps, index) for index in (good, bad)]
     assert sides[0] is not None
     assert sides[1] is not None
-    last_good, first_bad = (desk.read(step) for step in sides if step is not None)
+    last_good, first_bad = (with_console(desk.read(step), step.record) for step in sides if step is not None)
     is_all = desk.journal.plan.search.find_all
     told = warnings_about(desk.steps, desk.commits, bad, desk.terms, is_every_change=is_all)
     return Finding(

@@ -13,7 +13,7 @@ from lossbisect.bisect.types import BisectPlan
 from lossbisect.bisect.workshop import Change, Workshop
 from lossbisect.errors import GitError
 from lossbisect.parsers.runlog import RunLog
-from lossbisect.train import read_run
+from lossbisect.train.curves import read_curves
 from lossbisect.train.executors import Executor, open_executor
 from lossbisect.train.types import Outcome, RunRecord, RunSpec, Sources
 
@@ -87,7 +87,7 @@ class CommitRunner:
 
     def read(self, record: RunRecord) -> RunLog:
         """The run's curves, as it recorded them."""
-        return read_run(record)
+        return read_curves(record)
 
     def cancel(self) -> None:
         """End the runs that go on, from any thread; their `run` raises `RunCancelledError`."""

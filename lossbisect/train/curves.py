@@ -9,7 +9,7 @@ from lossbisect.train.types import RunRecord
 if TYPE_CHECKING:
     from lossbisect.parsers.runlog import RunLog
 
-__all__ = ["count_losses", "read_run"]
+__all__ = ["count_losses", "read_curves", "read_run", "with_console"]
 
 _LOSS_TAG = '"tag": "lm loss"'
 
@@ -24,7 +24,7 @@ def count_losses(scalars: Path) -> int:
 
 
 def read_run(record: RunRecord) -> "RunLog":
-    """The run's recorded values, with the configuration and notes that its console tells.
+    """The run's recorded values, with the configuration and failure that its console tells.
 
     A run without a recorder of ours inside (a command of the user's) has its console alone: values as they were
     printed.
@@ -32,12 +32,27 @@ def read_run(record: RunRecord) -> "RunLog":
     Raises:
         ParseError: The run has recorded and printed nothing.
     """
+    return with_console(read_curves(record), record)
+
+
+def read_curves(record: RunRecord) -> "RunLog":
+    """As `read_run`, but without what only the console tells: ten times as fast.
+
+    Raises:
+        ParseError: The run has recorded and printed nothing.
+    """
+    from lossbisect.parsers import read_log
+
+    return read_log(record.scalars if record.scalars.exists() else record.console)
+
+
+def with_console(curves: "RunLog", record: RunRecord) -> "RunLog":
+    """A run's curves, with the configuration and failure that its console tells."""
     from lossbisect.errors import ParseError
     from lossbisect.parsers import read_log
 
     if not record.scalars.exists():
-        return read_log(record.console)
-    curves = read_log(record.scalars)
+        return curves
     try:
         console = read_log(record.console)
     except ParseError:

@@ -11,5 +11,5 @@ from tests.bisect import support
 def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Runs read their loss from the tree that they were given; bisects live in ``tmp_path / "cache"``."""
     monkeypatch.setattr("lossbisect.train.executors.local.run_recipe", support.play)
-    monkeypatch.setattr("lossbisect.bisect.runner.read_run", support.read_play)
+    monkeypatch.setattr("lossbisect.bisect.runner.read_curves", support.read_play)
     monkeypatch.setenv("LOSSBISECT_CACHE_DIR", str(tmp_path / "cache"))

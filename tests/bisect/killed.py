@@ -27,7 +27,7 @@ def main(repo: str, good: str, bad: str, work_dir: str, *ids: str) -> None:
     """Start a bisect, or go on with the latest one, and print its answer."""
     with (
         patch("lossbisect.train.executors.local.run_recipe", slow),
-        patch("lossbisect.bisect.runner.read_run", read_play),
+        patch("lossbisect.bisect.runner.read_curves", read_play),
     ):
         if ids:
             result = resume_bisect(ids[0], work_dir=Path(work_dir))

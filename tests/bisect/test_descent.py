@@ -45,7 +45,7 @@ def _numbers(file: Path) -> dict[str, float]:
 @pytest.fixture(autouse=True)
 def _played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("lossbisect.train.executors.local.run_recipe", play)
-    monkeypatch.setattr("lossbisect.bisect.runner.read_run", support.read_play)
+    monkeypatch.setattr("lossbisect.bisect.runner.read_curves", support.read_play)
     monkeypatch.setenv("LOSSBISECT_CACHE_DIR", str(tmp_path / "cache"))
 
 

@@ -18,7 +18,7 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from tests.bisect import support
 
     monkeypatch.setattr("lossbisect.train.executors.local.run_recipe", support.play)
-    monkeypatch.setattr("lossbisect.bisect.runner.read_run", support.read_play)
+    monkeypatch.setattr("lossbisect.bisect.runner.read_curves", support.read_play)
     monkeypatch.setenv("LOSSBISECT_CACHE_DIR", str(tmp_path / "cache"))
 
 

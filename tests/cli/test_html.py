@@ -51,7 +51,7 @@ def test_bisect_writes_a_page(
 ) -> None:
     """Every run is on it, and a skipped one's log opens; the command goes on with the bisect."""
     monkeypatch.setattr("lossbisect.train.executors.local.run_recipe", support.play)
-    monkeypatch.setattr("lossbisect.bisect.runner.read_run", support.read_play)
+    monkeypatch.setattr("lossbisect.bisect.runner.read_curves", support.read_play)
     monkeypatch.setenv("LOSSBISECT_CACHE_DIR", str(tmp_path / "cache"))
     shas = make_history(tmp_path / "mlm", [10.25] * 3 + [None] + [10.25, 10.25, 10.26, 10.26])
     page = tmp_path / "bisect.html"

@@ -21,7 +21,7 @@ LOSSES = [10.25] * 3 + [None] + [10.25, 10.25, 10.26, 10.26]
 def _played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Runs read their loss from the tree that they were given."""
     monkeypatch.setattr("lossbisect.train.executors.local.run_recipe", support.play)
-    monkeypatch.setattr("lossbisect.bisect.runner.read_run", support.read_play)
+    monkeypatch.setattr("lossbisect.bisect.runner.read_curves", support.read_play)
     monkeypatch.setenv("LOSSBISECT_CACHE_DIR", str(tmp_path / "cache"))
 
 

@@ -202,7 +202,7 @@ def test_the_hooks_log_and_a_notification_hold_text(tmp_path: Path, monkeypatch:
     make_history(repo, [10.25])
     machine = Machine()
     monkeypatch.setattr("lossbisect.train.executors.local.run_recipe", machine.play)
-    monkeypatch.setattr("lossbisect.bisect.runner.read_run", read_play)
+    monkeypatch.setattr("lossbisect.bisect.runner.read_curves", read_play)
     monkeypatch.setenv("LOSSBISECT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     assert triage(repo) is not None

@@ -68,7 +68,7 @@ def test_a_running_bisect_is_live_and_a_stopped_one_says_how_to_go_on(
 ) -> None:
     """A real bisect on a made history: its answer afterwards, its runs' pages and consoles, its slot while it runs."""
     monkeypatch.setattr("lossbisect.train.executors.local.run_recipe", support.play)
-    monkeypatch.setattr("lossbisect.bisect.runner.read_run", support.read_play)
+    monkeypatch.setattr("lossbisect.bisect.runner.read_curves", support.read_play)
     shas = support.make_history(tmp_path / "mlm", [10.25] * 3 + [None] + [10.25, 10.26])
     result = bisect_range(tmp_path / "mlm", shas[0], "main", executor=ExecutorOptions(jobs=1), work_dir=root)
     _, text = get(f"/bisects/{result.id}")

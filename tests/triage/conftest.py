@@ -13,6 +13,6 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     """Runs read their loss from the tree that they were given, changed as the test says."""
     made = Machine()
     monkeypatch.setattr("lossbisect.train.executors.local.run_recipe", made.play)
-    monkeypatch.setattr("lossbisect.bisect.runner.read_run", support.read_play)
+    monkeypatch.setattr("lossbisect.bisect.runner.read_curves", support.read_play)
     monkeypatch.setenv("LOSSBISECT_CACHE_DIR", str(tmp_path / "cache"))
     return made

@@ -61,7 +61,7 @@ def trainer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TinyTrainer:
     """What trains, instead of Megatron's trainers."""
     made = TinyTrainer()
     monkeypatch.setattr("lossbisect.train.executors.local.run_recipe", made.play)
-    monkeypatch.setattr("lossbisect.bisect.runner.read_run", support.read_play)
+    monkeypatch.setattr("lossbisect.bisect.runner.read_curves", support.read_play)
     monkeypatch.setenv("LOSSBISECT_CACHE_DIR", str(tmp_path / "cache"))
     return made
 

@@ -75,7 +75,6 @@ def _load(preload: Preload) -> int:
     gc.disable()  # imports make little garbage, and looking for it takes a tenth of their time
     loaded = preload.load()
     _use_yaml_in_c()
-    gc.collect()
     gc.freeze()  # no run looks through, and so copies, what the parent holds
     gc.enable()
     return loaded
