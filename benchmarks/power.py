@@ -143,7 +143,7 @@ def found_by_test(case: Case) -> tuple[bool, tuple[int, int, int]]:
     if not shift_effect(difference, nulls, quantum, len(case.repeats)).is_alarm:
         return False, (0, 0, 0)
     widths = row_widths(nulls, quantum)
-    low, onset, high = onset_rows(difference / widths, nulls / widths)
+    low, onset, high = onset_rows(difference / widths, nulls / widths, len(case.repeats))
     return True, (low + 1, onset + 1, high + 1)
 
 

@@ -1,15 +1,18 @@
 """The first divergent iteration of a noisy difference, with its own error.
 
 Method: one change point. Before it the difference is noise around 0, from it on noise around a constant shift. The
-rows' correlation (autoregression of order 1, measured on the repeats) is taken out first, and rows are weighed by
-Student's t with 3 degrees of freedom, so an outlier counts little (Lange, Little & Taylor, JASA 1989). With every row
-equally likely beforehand, the likelihoods of all change points, scaled to sum to 1, are their probabilities; the
-smallest set of rows that holds 95 % of it is the error (Smith, Biometrika 1975).
+noise's memory is taken out first, each of those that the repeats leave possible by its probability
+(`lossbisect.compare.memory`), and rows are weighed by Student's t with 3 degrees of freedom, so an outlier counts
+little (Lange, Little & Taylor, JASA 1989). With every row equally likely beforehand, the likelihoods of all change
+points, scaled to sum to 1, are their probabilities; the smallest set of rows that holds 95 % of it is the error
+(Smith, Biometrika 1975).
 
 Assumption: the shift is about constant once it is there; where it grows instead, the onset is dated too late.
 """
 
 from typing import TYPE_CHECKING
+
+from lossbisect.compare.memory import CLIP, Likely, innovations, likely_memories
 
 if TYPE_CHECKING:
     from lossbisect.compare.effect import FloatArray
@@ -19,54 +22,72 @@ __all__ = ["onset_rows"]
 _FREEDOM = 3.0
 _COVERAGE = 0.95
 _ROUNDS = 4
-_MAD_TO_SIGMA = 1.4826
+_MEMORIES = 8
+"""The likeliest ones are enough: an onset hardly depends on them."""
+_MANY_ROWS = 4000
+"""From so many on the likeliest one is as good as known."""
+_LEAST_SCALE = 1e-3
+_SETTLED = 0.01
+"""A step's echo in the innovations is over once it is this near to where it ends."""
 
 
-def onset_rows(standard: "FloatArray", nulls: "FloatArray") -> tuple[int, int, int]:
+def onset_rows(standard: "FloatArray", nulls: "FloatArray", repeats: int) -> tuple[int, int, int]:
     """First, likeliest and last row of the interval that holds the onset with 95 %, 0-based.
 
     Args:
         standard: Differences by row, in noise widths.
         nulls: Curves of pure noise, in noise widths, one a row.
+        repeats: Degrees of freedom between those curves.
     """
     import numpy as np
 
-    carry = _correlation(nulls)
-    innovations = nulls[:, 1:] - carry * nulls[:, :-1]
-    scale = max(float(np.median(np.abs(innovations))) * _MAD_TO_SIGMA, 1e-3)
-    best: tuple[float, FloatArray] | None = None
+    likely = sorted(likely_memories(nulls, repeats), key=lambda item: -item.probability)
+    likely = likely[: _MEMORIES if standard.size <= _MANY_ROWS else 1]
+    cut = np.clip(standard, -CLIP, CLIP)
+    fits = np.stack([np.log(item.probability) + _fit(cut, item) for item in likely])
+    return _interval(np.logaddexp.reduce(fits, axis=0))
+
+
+def _fit(standard: "FloatArray", likely: Likely) -> "FloatArray":
+    """Log likelihood of each row as the onset of the shift that fits best, for one memory."""
+    import numpy as np
+
+    new, step = innovations(np.stack([standard, np.ones(standard.size)]), [likely.memory])[0]
+    scale = max(likely.scale, _LEAST_SCALE)
+    echo = _echo(likely, standard.size)
+    fits: dict[float, FloatArray] = {}
     for part in (1, 2, 4, 8):
         shift = float(np.median(standard[-max(1, standard.size // part) :]))
         for _ in range(_ROUNDS):
-            fit = _log_likelihoods(standard, shift, carry, scale)
-            shift = float(np.median(standard[int(fit.argmax()) :]))
-        if best is None or fit.max() > best[0]:
-            best = (float(fit.max()), fit)
-    assert best is not None
-    return _interval(best[1])
+            if shift in fits:
+                break
+            fits[shift] = _log_likelihoods(new / scale, shift / scale, echo, step)
+            shift = float(np.median(standard[int(fits[shift].argmax()) :]))
+    return np.asarray(max(fits.values(), key=np.max) - standard.size * np.log(scale), dtype=np.float64)
 
 
-def _correlation(nulls: "FloatArray") -> float:
-    """Lag-1 correlation of the noise, each row cut at 4 widths; within [0, 0.99]."""
+def _echo(likely: Likely, rows: int) -> "FloatArray":
+    """What a step by 1 adds to the innovations of its row and of those after it, until that stays about the same."""
     import numpy as np
 
-    cut = np.clip(nulls, -4, 4)
-    power = float(np.sum(cut[:, 1:] ** 2 + cut[:, :-1] ** 2)) / 2
-    return min(0.99, max(0.0, float(np.sum(cut[:, 1:] * cut[:, :-1])) / power)) if power > 0 else 0.0
+    carry, forgetting = likely.memory
+    fading = forgetting ** np.arange(rows)
+    echo = 1 - (carry - forgetting) * (1 - fading) / (1 - forgetting)
+    return np.asarray(echo[: int(np.argmax(np.abs(echo - 1 / likely.memory.gain) < _SETTLED)) + 1], dtype=np.float64)
 
 
-def _log_likelihoods(standard: "FloatArray", shift: float, carry: float, scale: float) -> "FloatArray":
-    """Log likelihood of each row as the onset, less that of no onset at all."""
+def _log_likelihoods(new: "FloatArray", shift: float, echo: "FloatArray", step: "FloatArray") -> "FloatArray":
+    """Log likelihood of each row as the onset of a shift; ``step`` is what one from the first row on adds."""
     import numpy as np
 
-    moved = standard - carry * np.concatenate([[0.0], standard[:-1]])
-    scales = np.full(standard.size, scale)
-    scales[0] = max(scale, 1.0)  # the first row has no row before it: its whole width counts
-    without = _log_density(moved / scales)
-    at_onset = _log_density((moved - shift) / scales) - without
-    after = _log_density((moved - (1 - carry) * shift) / scales) - without
-    from_here = np.cumsum(after[::-1])[::-1]
-    return np.asarray(at_onset + np.concatenate([from_here[1:], [0.0]]), dtype=np.float64)
+    rows = new.size
+    before = np.concatenate([[0.0], np.cumsum(_log_density(new))])
+    settled = np.concatenate([np.cumsum(_log_density(new - shift * echo[-1])[::-1])[::-1], np.zeros(echo.size + 1)])
+    fit = before[:rows] + settled[np.arange(rows) + echo.size]
+    for later, share in enumerate(echo):
+        fit[: rows - later] += _log_density(new[later:] - shift * share)
+    fit[0] = _log_density(new - shift * step).sum()  # the first row has no row before it
+    return np.asarray(fit, dtype=np.float64)
 
 
 def _log_density(values: "FloatArray") -> "FloatArray":

@@ -144,7 +144,7 @@ def dated(difference: Difference, noise: MeasuredNoise) -> Difference:
     delta, nulls, quantum = _arrays(noise)
     widths = row_widths(nulls, quantum)
     iterations = noise.rows["iteration"]
-    low, onset, high = (int(iterations[row]) for row in onset_rows(delta / widths, nulls / widths))
+    low, onset, high = (int(iterations[row]) for row in onset_rows(delta / widths, nulls / widths, noise.repeats))
     if difference.first_divergent is not None and difference.first_divergent < onset:
         onset = difference.first_divergent
         low, high = min(low, onset), max(high, onset)

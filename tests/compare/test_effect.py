@@ -55,17 +55,24 @@ def test_large_shift_is_never_missed(shift: float) -> None:
     assert alarms(rng, 60, rows=50, repeats=1, shift=shift, correlation=0.9) == 1.0
 
 
-def test_onset_of_three_noise_widths_is_dated_to_the_iteration() -> None:
-    """Within one iteration in 95 of 100 cases, and its interval holds it as often as it says."""
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_onset_of_three_noise_widths_is_dated_to_the_iteration(*, is_hidden: bool) -> None:
+    """Within one iteration in 95 of 100 cases, and its interval holds it as often as it says.
+
+    Whether the noise is an autoregression, or a longer one under as much white noise.
+    """
     rng = np.random.default_rng(SEED)
     near = held = 0
     for _ in range(200):
         noise = heavy_noise(rng, 5, 200, width=1.0)
+        if is_hidden:
+            parts = (heavy_noise(rng, 5, 200, width=0.5**0.5, correlation=carry) for carry in (0.9, 0.0))
+            noise = sum(parts, np.zeros((5, 200)))
         onset = int(rng.integers(5, 100))
         noise[-1, onset:] += 3.0
         nulls = null_curves(noise[:-1], noise[-1:])
         widths = row_widths(nulls, np.zeros(200))
-        low, best, high = onset_rows((noise[-1] - noise[:-1].mean(0)) / widths, nulls / widths)
+        low, best, high = onset_rows((noise[-1] - noise[:-1].mean(0)) / widths, nulls / widths, 3)
         near += abs(best - onset) <= 1
         held += low <= onset <= high
     print(f"seed {SEED}: {near / 200:.1%} within one, interval holds {held / 200:.1%}")  # noqa: T201
