@@ -1,6 +1,7 @@
 """A CUDA-only script, run unmodified inside the lane by the tests; prints what it saw as one JSON object."""
 
 import json
+import multiprocessing
 import sys
 from collections.abc import Callable
 
@@ -124,7 +125,27 @@ def recorded() -> dict[str, object]:
     return {}
 
 
+IS_HIDDEN = "sklearn" in sys.modules and sys.modules["sklearn"] is None
+"""Asked where this file is imported, so also in a process that was spawned: the lane lets no trainer import it."""
+
+
+def told(queue: "multiprocessing.Queue[list[object]]") -> None:
+    """What a spawned process sees."""
+    queue.put([torch.cuda.device_count(), torch.ones(2, device="cuda").is_cuda, torch.get_num_threads(), IS_HIDDEN])
+
+
+def spawned() -> dict[str, object]:
+    """What a process sees that this one spawns, as the writer of a checkpoint does."""
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=told, args=(queue,))
+    process.start()
+    facts = {"spawned": queue.get(timeout=120)}
+    process.join()
+    return facts
+
+
 if __name__ == "__main__":
-    facts = {"seen": seen, "reduced": reduced, "recorded": recorded}[sys.argv[1]]()
+    facts = {"seen": seen, "reduced": reduced, "recorded": recorded, "spawned": spawned}[sys.argv[1]]()
     if facts:
         print("FACTS " + json.dumps(facts))

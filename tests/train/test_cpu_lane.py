@@ -85,6 +85,11 @@ def test_two_ranks_reduce_over_gloo(tmp_path: Path) -> None:
     assert facts == {"sum": 3.0, "mean": 1.5, "gathered": [0.0, 1.0], "scattered": 2.0}
 
 
+def test_a_spawned_process_is_on_the_lane_too(tmp_path: Path) -> None:
+    """It has the device, one thread, and the hidden libraries hidden before it imports the script again."""
+    assert _in_lane(tmp_path, "spawned") == {"spawned": [1, True, 1, True]}
+
+
 def test_recorder_keeps_full_precision(tmp_path: Path) -> None:
     """What goes to TensorBoard is recorded with every digit, NaN kept, and tags on another axis left out."""
     _in_lane(tmp_path, "recorded")

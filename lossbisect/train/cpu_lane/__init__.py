@@ -24,8 +24,9 @@ def activate(cache: Path) -> None:
     Args:
         cache: Directory for the compiled data-set helpers, shared between runs.
     """
-    from lossbisect.train.cpu_lane import libraries, megatron_fixups
+    from lossbisect.train.cpu_lane import children, libraries, megatron_fixups
 
+    children.install(cache)
     libraries.install()
     megatron_fixups.install(cache)
 

@@ -32,6 +32,17 @@ def _load_lossbisect() -> None:
     spec.loader.exec_module(package)
 
 
+def enter_lane(cache: str) -> None:
+    """Be on the CPU lane from here on, in a process that a trainer spawned."""
+    from pathlib import Path
+
+    _load_lossbisect()
+
+    from lossbisect.train.cpu_lane import activate
+
+    activate(Path(cache))
+
+
 def main() -> None:
     """Parse the few options of ours, set the stage, and hand over to the trainer as ``__main__``."""
     _load_lossbisect()
