@@ -15,6 +15,7 @@ from lossbisect.bisect.runner import CommitRunner
 from lossbisect.bisect.types import BisectPlan
 from lossbisect.store.runner import StoredRunner, StoredRuns, StoreUse
 from lossbisect.store.types import digest_of
+from lossbisect.train.defaults import trainer_for
 from lossbisect.train.recipes import load_recipe
 from lossbisect.train.types import Lane, RunRecord, TrainerName
 from lossbisect.triage.types import Case, Curve, Point, Series
@@ -125,8 +126,8 @@ class CodeBench:
 
 
 def trainer_of(case: Case, code: CodeBase) -> TrainerName:
-    """The case's trainer, or that of the checkout."""
-    return case.trainer or (TrainerName.BRIDGE if code.bridge else TrainerName.MLM)
+    """The case's trainer, or the one that goes with the checkout and the recipe."""
+    return case.trainer or trainer_for(case.recipe, has_bridge=code.bridge is not None)
 
 
 def series_of(case: Case, trainer: TrainerName, record: RunRecord | None) -> Series:
