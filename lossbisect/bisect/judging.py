@@ -61,6 +61,8 @@ def judge_curves(baseline: RunLog, candidate: RunLog, *, metric: str, noise: Noi
     if found.is_identical:
         return _good(f"{name} is equal in all {len(ours)} iterations")
     since = found.first_difference if noise.surely_real_rel == 0 else found.first_divergent
+    if since is not None and since in found.only_baseline_missing:
+        return _bad(f"{name} is {theirs[since]!r} at iteration {since}, where it was {ours[since]}")
     if since is not None:
         return _bad(f"{name} differs from iteration {since} on, by up to {_size(found)}")
     if found.first_doubtful is None:

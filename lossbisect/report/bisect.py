@@ -1,6 +1,7 @@
 """The answer of a bisection as text, JSON, a Markdown report to paste into an issue, and a picture."""
 
 import json
+import math
 import shlex
 from collections.abc import Iterable
 from dataclasses import asdict, replace
@@ -421,7 +422,7 @@ def _number(value: float | None) -> str:
 
 
 def _signed(delta: float | None) -> str:
-    return "" if delta is None else f"{delta:+.3e}"
+    return "" if delta is None or not math.isfinite(delta) else f"{delta:+.3e}"
 
 
 def _text_table(rows: list[list[str]]) -> str:
