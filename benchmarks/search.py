@@ -9,7 +9,7 @@ The bound log2 N / (1 - H(p)) speaks of runs inside the range; runs of the ends 
 import argparse
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from math import ceil, exp, log, log2, pi, sqrt
@@ -33,7 +33,7 @@ MANY_ENDS = 30
 class Outcome:
     """One search: the commits it left (empty: no change), and what it took."""
 
-    named: range
+    named: Sequence[int]
     inner: int
     ends: int
     rounds: int

@@ -1,11 +1,22 @@
 """What finished steps say, put together. Pure."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from lossbisect.bisect.types import BisectStep, CommitInfo, CommitVerdict, Role
 from lossbisect.train.types import Outcome
 
-__all__ = ["failed_in_a_row", "folded", "reverts_of", "run_of", "unconfirmed_skips", "verdicts_of", "wavering"]
+__all__ = [
+    "failed_in_a_row",
+    "folded",
+    "places_left",
+    "reverts_of",
+    "run_of",
+    "runs_at",
+    "unconfirmed_skips",
+    "verdicts_of",
+    "wavering",
+]
 
 _SEARCHED = (Role.SEARCH, Role.PROBE)
 _APART = (Role.REVERTED, Role.WARM_UP)
@@ -36,17 +47,40 @@ def folded(steps: Sequence[BisectStep]) -> list[int]:
     return sorted(spans - ran)
 
 
+def places_left(steps: Iterable[BisectStep], count: int) -> Sequence[int]:
+    """The commits that may hold a change, ascending: all but those whose run is proven to be their parent's.
+
+    Runs that don't read the same prove different spans: then only what all of them leave together is proven.
+
+    Args:
+        steps: Finished runs.
+        count: Number of commits after the good end.
+    """
+    spans = {(step.index, step.span) for step in steps if step.span is not None}
+    touching = sorted({edge for _, (first, last) in spans for edge in (first, last + 1)})
+    same: set[int] = set()
+    for index, _ in spans:
+        place = bisect_right(touching, index)
+        same.update(range(touching[place - 1] + 1, touching[place]))
+    return [index for index in range(count) if index not in same] if same else range(count)
+
+
 def run_of(steps: Sequence[BisectStep], index: int) -> BisectStep | None:
     """The run that shows a commit's curve best: a whole one rather than one that was cut, an early one otherwise.
 
     If it hasn't run, that is a run which is its run too.
     """
-    usable = [step for step in steps if step.verdict is not CommitVerdict.SKIP and step.role not in _APART]
-    own = [step for step in usable if step.index == index]
-    own = own or [step for step in usable if step.span is not None and step.span[0] <= index <= step.span[1]]
+    own = runs_at(steps, index)
     return min(
         own, key=lambda step: (step.record.outcome is not Outcome.FINISHED, step.role is Role.CANARY), default=None
     )
+
+
+def runs_at(steps: Sequence[BisectStep], index: int) -> list[BisectStep]:
+    """The runs that show a commit: its own, or if it hasn't run those which are its run too."""
+    usable = [step for step in steps if step.verdict is not CommitVerdict.SKIP and step.role not in _APART]
+    own = [step for step in usable if step.index == index]
+    return own or [step for step in usable if step.span is not None and step.span[0] <= index <= step.span[1]]
 
 
 def unconfirmed_skips(steps: Sequence[BisectStep]) -> list[int]:

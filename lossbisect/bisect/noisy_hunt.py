@@ -9,7 +9,8 @@ from lossbisect.bisect.ends import why_not
 from lossbisect.bisect.events import EventKind
 from lossbisect.bisect.exact import finding_of
 from lossbisect.bisect.judging import CurveVerdict
-from lossbisect.bisect.noisy import Outlook, look_ahead
+from lossbisect.bisect.known import places_left
+from lossbisect.bisect.noisy import Outlook, contradict, look_ahead
 from lossbisect.bisect.posterior import Evidence, Reading
 from lossbisect.bisect.scale import Score, scores
 from lossbisect.bisect.telling import outlook_text
@@ -45,6 +46,12 @@ class NoisyHunt:
         outlook = self._outlook([], 0)
         last = self._count - 1
         runs = len(self._usable())
+        if not self._places():
+            reason = (
+                "No commit of the range changes anything that the runs read, so both ends give the same run: what lies "
+                "between them is noise, or comes from outside the commits."
+            )
+            return self._finding(Answer.NO_CULPRIT, reason, -1, last, outlook)
         if outlook.is_unchanged:
             reason = (
                 f"The ends don't differ beyond their noise in {runs} runs: no change is "
@@ -56,10 +63,23 @@ class NoisyHunt:
         apart = "" if separation is None else f", {min(separation, 999):.1f} noise widths from the commits before it"
         if len(held) == 1:
             name = desk.commits.at(held[0]).short
-            reason = f"{name} is the {desk.terms.first} with a probability of {outlook.probability:.3f}{apart}."
+            sure = f"the {desk.terms.first} with a probability of {outlook.probability:.3f}{apart}"
+            if doubt := self._doubt(outlook):
+                reason = f"{name} looks like {sure}, but it is not confirmed: {doubt}."
+                return self._finding(Answer.UNCONFIRMED, reason, held[0] - 1, held[0], outlook)
+            reason = f"{name} is {sure}."
             return self._finding(Answer.FOUND, reason, held[0] - 1, held[0], outlook)
         reason = f"One of {len(held)} commits, with a probability of {outlook.probability:.3f}, after {runs} runs."
         return self._finding(Answer.SEVERAL, reason, held[0] - 1, held[-1], outlook)
+
+    def _doubt(self, outlook: Outlook) -> str | None:
+        """What speaks against the commit that is likeliest, a clause."""
+        if outlook.unconfirmed:
+            names = " and ".join(self._desk.commits.at(index).short for index in outlook.unconfirmed)
+            return f"{names} can't be run"
+        if contradict(self._count, self._readings(self._scores()), Evidence.SCORE, self._places()):
+            return "commits that change nothing that was read give different runs. Search all of them: --no-prune"
+        return None
 
     def judge_without(self, _finding: Finding) -> Callable[[RunLog], CurveVerdict]:
         """How the bad end without the culprit is judged: by its place on the way between the ends."""
@@ -80,10 +100,9 @@ class NoisyHunt:
 
     def _outlook(self, running: Sequence[int], free: int) -> Outlook:
         found = self._scores()
-        readings = [Reading(index=step.index, value=score.value) for step, score in found if not score.is_other]
         return look_ahead(
             self._count,
-            readings,
+            self._readings(found),
             Evidence.SCORE,
             confidence=self._options.confidence,
             free=free,
@@ -91,7 +110,14 @@ class NoisyHunt:
             skipped=self._desk.commits.skipped
             | {step.index for step in self._desk.steps if step not in self._usable()}
             | {step.index for step, score in found if score.is_other},
+            places=self._places(),
         )
+
+    def _readings(self, found: Sequence[tuple[BisectStep, Score]]) -> list[Reading]:
+        return [Reading(index=step.index, value=score.value) for step, score in found if not score.is_other]
+
+    def _places(self) -> Sequence[int]:
+        return places_left(self._desk.steps, self._count)
 
     def _scores(self) -> list[tuple[BisectStep, Score]]:
         """Each usable run with its score; the ends' runs first."""
