@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lossbisect.bisect.codebase import CodeBase, open_codebase
+from lossbisect.bisect.desk import Job
 from lossbisect.bisect.judging import CurveVerdict, judge_curves, measured_noise, missing_iterations
 from lossbisect.bisect.names import resolve
 from lossbisect.bisect.repository import ask, is_ancestor, where
 from lossbisect.bisect.sign_hunt import SignHunt
 from lossbisect.bisect.signs import failure_sign
 from lossbisect.bisect.types import CommitVerdict, Role
+from lossbisect.bisect.weighing import Weigh, runs_of_end
 from lossbisect.cause import Cause
 from lossbisect.compare.types import NoiseFloor
 from lossbisect.errors import GitError
@@ -86,20 +88,23 @@ class AdvanceHunt(SignHunt):
     alike = ("The newest commit still gives the same loss", "")
     rests_on = ""
 
-    def _ends(self) -> Sequence[Role]:
-        return (Role.GOOD_END, Role.GOOD_AGAIN, Role.BAD_END)
+    def _ends(self) -> Sequence[Sequence[Role]]:
+        return ((Role.GOOD_END, Role.GOOD_AGAIN), (Role.BAD_END,))
 
-    def _weigh_run(self, record: RunRecord) -> CurveVerdict:
-        metric, find = self._desk.journal.plan.metric, self._desk.journal.find
-        first, newest = find(Role.GOOD_END, -1), find(Role.BAD_END, self._last)
+    def _weigher(self) -> Weigh:
+        return self._weigh_run
+
+    def _weigh_run(self, job: Job, record: RunRecord) -> CurveVerdict:
+        metric, in_use = self._desk.journal.plan.metric, runs_of_end(self._desk, older=True)
         if record.outcome is not Outcome.FINISHED:
             # Whatever stops one commit alone is searched around; what stops the newest too has come to stay.
             is_own = failure_sign(record) is not None and record.cause is not Cause.UNKNOWN
-            is_last = first is not None and (newest is None or newest.record.outcome is Outcome.FAILED)
+            newest = self._desk.journal.find(Role.BAD_END, self._last)
+            is_last = job.role is Role.BAD_END or (newest is not None and newest.record.outcome is Outcome.FAILED)
             verdict = CommitVerdict.BAD if is_own and is_last else CommitVerdict.SKIP
             return CurveVerdict(verdict=verdict, reason=f"{record.outcome.value}: {record.reason}")
         log = self._desk.read_record(record)
-        good = log if first is None else self._desk.read(first)
+        good = self._desk.read(in_use[0]) if in_use else log
         if gap := missing_iterations(good, log, metric=metric):
             return CurveVerdict(verdict=CommitVerdict.SKIP, reason=gap)
         return judge_curves(good, log, metric=metric, noise=self._floor(good, log))
@@ -109,6 +114,7 @@ class AdvanceHunt(SignHunt):
         plan = self._desk.journal.plan
         if plan.tolerance is not None:
             return NoiseFloor(source="rtol", surely_noise_rel=plan.tolerance, surely_real_rel=plan.tolerance)
-        again = self._desk.journal.find(Role.GOOD_AGAIN, -1)
-        measured = measured_noise(good, log if again is None else self._desk.read(again), metric=plan.metric)
+        in_use = runs_of_end(self._desk, older=True)
+        again = self._desk.read(in_use[1]) if len(in_use) > 1 else log
+        measured = measured_noise(good, again, metric=plan.metric)
         return measured or NoiseFloor(source="bit-exact", surely_noise_rel=0.0, surely_real_rel=0.0)

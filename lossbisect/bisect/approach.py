@@ -10,6 +10,7 @@ from lossbisect.bisect.scope import Stage, StageKind
 from lossbisect.bisect.terms import terms_of
 from lossbisect.bisect.types import BisectPlan, CommitVerdict, Role
 from lossbisect.bisect.walk import walk_back
+from lossbisect.bisect.weighing import BY_SIGN
 from lossbisect.errors import EndpointError
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from lossbisect.bisect.events import Runner
     from lossbisect.bisect.state import Journal
 
-__all__ = ["ends_of", "turned_round"]
+__all__ = ["ends_of", "turned_round", "verdict_between"]
 
-_BASE, _BAD = 0, 1
-"""Indices of the merge base and of the bad end in the range of a merge base's stage."""
+_POINT, _END = 0, 1
+"""Indices of the only commit in between and of the newer end, in a stage that asks which end that commit is like."""
 
 
 def ends_of(chain: "Chain", plan: BisectPlan) -> BisectPlan | BisectResult:
@@ -64,20 +65,21 @@ def _side(chain: "Chain", plan: BisectPlan) -> BisectPlan | BisectResult:
     old, base, new = (commit_info(repo, sha) for sha in (plan.good, *plan.stage.points, plan.bad))
     words = terms_of(plan.search)
     start = f"Neither end comes before the other; their merge base is {base.short}."
-    verdict = _verdict_on_base(result)
+    verdict = verdict_between(result)
+    what = words.trait
     if verdict is CommitVerdict.GOOD:
-        text = f"It has the {words.old} end's curve: the change lies on the {words.new} end's side."
+        text = f"It has the {words.old} end's {what}: the change lies on the {words.new} end's side."
         plan = replace(plan, good=base.sha, stage=Stage())
     elif verdict is CommitVerdict.BAD:
         text = (
-            f"It has the {words.new} end's curve: the change lies on the {words.old} end's side, and the {words.new} "
+            f"It has the {words.new} end's {what}: the change lies on the {words.old} end's side, and the {words.new} "
             f"end {new.short} lacks it. So the search goes from {base.short} to {old.short}, for the commit that "
-            f"brought the {words.old} end's curve."
+            f"brought the {words.old} end's {what}."
         )
         plan = turned_round(plan, base.sha, old.sha)
     elif verdict is CommitVerdict.OTHER:
         text = (
-            f"It has neither end's curve: both sides have changed it. The search goes on the {words.new} end's side; "
+            f"It has neither end's {what}: both sides have changed it. The search goes on the {words.new} end's side; "
             f"for the other one search {base.short}..{old.short}."
         )
         plan = replace(plan, good=base.sha, stage=Stage())
@@ -89,10 +91,13 @@ def _side(chain: "Chain", plan: BisectPlan) -> BisectPlan | BisectResult:
     return plan
 
 
-def _verdict_on_base(result: BisectResult) -> CommitVerdict:
-    steps = [step for step in result.finding.steps if step.role is Role.SEARCH and step.index == _BASE]
-    if any(step.verdict is CommitVerdict.OTHER for step in steps):
+def verdict_between(result: BisectResult) -> CommitVerdict:
+    """Which end the only commit in between is like, by the answer of its stage; skip where that can't be told."""
+    steps = [step for step in result.finding.steps if step.role is Role.SEARCH and step.index == _POINT]
+    told = {step.verdict for step in steps} - {CommitVerdict.SKIP}
+    # One that fails in another way never came so far as to show what is looked for.
+    if told == {CommitVerdict.OTHER} and result.plan.search.regress not in BY_SIGN:
         return CommitVerdict.OTHER
     if result.answer is not Answer.FOUND:
         return CommitVerdict.SKIP
-    return CommitVerdict.GOOD if result.finding.bad == _BAD else CommitVerdict.BAD
+    return CommitVerdict.GOOD if result.finding.bad == _END else CommitVerdict.BAD

@@ -21,16 +21,19 @@ from lossbisect.bisect.desk import Desk
 from lossbisect.bisect.driver import drive
 from lossbisect.bisect.events import Event, EventKind, Runner
 from lossbisect.bisect.harmless import looks_harmless
+from lossbisect.bisect.hunts import runner_for
 from lossbisect.bisect.names import searched_repo
 from lossbisect.bisect.outset import stage_range
 from lossbisect.bisect.passage import Passage
 from lossbisect.bisect.scope import StageKind
 from lossbisect.bisect.state import Journal
-from lossbisect.bisect.types import BisectPlan, CommitInfo, CommitRange
+from lossbisect.bisect.types import BisectPlan, BisectStep, CommitInfo, CommitRange
 from lossbisect.parsers.runlog import RunLog
 from lossbisect.train.types import RunRecord
 
 __all__ = ["Chain", "Workplace"]
+
+_NOBODY = (StageKind.SIDES, StageKind.PAIR)
 
 
 class Workplace(Protocol):
@@ -73,6 +76,7 @@ class Chain:
         self._workplace = workplace
         self._on_event = on_event
         self._number = 0
+        self._steps: dict[str, tuple[BisectStep, ...]] = {}
 
     def answer(self, plan: BisectPlan, notes: tuple[str, ...] = ()) -> BisectResult:
         """The answer of the bisection that begins with a plan; its ``id`` is that of the first stage.
@@ -87,7 +91,9 @@ class Chain:
         """
         result = self.bisect(plan)
         finding = replace(result.finding, warnings=(*notes, *result.finding.warnings))
-        return replace(result, id=result.id.partition(".")[0], finding=finding, passages=tuple(self.passages))
+        others = tuple(step for name, steps in self._steps.items() if name != result.id for step in steps)
+        name = result.id.partition(".")[0]
+        return replace(result, id=name, finding=finding, passages=tuple(self.passages), other_steps=others)
 
     def bisect(self, plan: BisectPlan) -> BisectResult:
         """From any first stage to the last word on it."""
@@ -98,7 +104,7 @@ class Chain:
         """The answer of one stage that has two ends."""
 
         def nothing(_commit: CommitInfo) -> None:
-            """A merge base's end is no commit that is blamed."""
+            """Where only a point between two ends is asked about, no commit is blamed."""
 
         def search(desk: Desk, journal: Journal, runner: Runner) -> BisectResult:
             repo = searched_repo(self.code, plan.scope.searched)
@@ -108,7 +114,7 @@ class Chain:
                 runner,
                 on_event=self._on_event,
                 jobs=self._workplace.jobs,
-                harmless=nothing if plan.stage.kind is StageKind.SIDES else partial(looks_harmless, repo),
+                harmless=nothing if plan.stage.kind in _NOBODY else partial(looks_harmless, repo),
             )
             changes = (
                 replace(each, merged=merged_commits(repo, desk.commits.at(each.bad))) for each in finding.changes
@@ -130,14 +136,16 @@ class Chain:
         """Do something at the desk of a stage of its own."""
         self._number += 1
         with self._workplace.journal(self._number, plan) as journal, self._workplace.runner(plan, journal) as runner:
-            self.stage_id, self.read = journal.id, runner.read
+            run = runner_for(runner, plan.search.regress)
+            self.stage_id, self.read = journal.id, run.read
             journal.plan = plan  # the first one's holds what the user asked for, and this stage may ask for less
             commits = stage_range(self.code, plan)
-            desk = Desk(commits, journal, runner, self._on_event, self._workplace.jobs)
+            desk = Desk(commits, journal, run, self._on_event, self._workplace.jobs)
             try:
                 return work(desk, journal, runner)
             finally:
                 desk.stop()
+                self._steps[journal.id] = tuple(journal.steps)
 
     def say(self, text: str) -> None:
         """Tell whoever watches."""

@@ -1,9 +1,10 @@
-"""Every change of a range: where neighbouring curves differ.
+"""Every change of a range: where neighbouring runs differ.
 
-A stretch whose two ends have different curves is halved until they are neighbours; one whose ends are equal is taken to
+A stretch whose two ends aren't alike is halved until they are neighbours; one whose ends are alike is taken to
 hold no change, which probes can check. That takes about k log2(N / k) runs for k changes in N commits.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -18,19 +19,35 @@ from lossbisect.bisect.search import narrow
 from lossbisect.bisect.types import BisectStep, CommitVerdict, Role
 from lossbisect.compare.wording import counted
 from lossbisect.parsers.runlog import RunLog
+from lossbisect.train.curves import with_console
 
-__all__ = ["ChangeHunt"]
+__all__ = ["ChangeHunt", "CurveChanges"]
 
 
-class ChangeHunt:
+class ChangeHunt(ABC):
     """The search for every change, from the ends to the list."""
 
-    def __init__(self, desk: Desk, case: Case, skips_enough: int) -> None:
+    def __init__(self, desk: Desk, skips_enough: int) -> None:
         self._desk = desk
-        self._case = case
         self._skips_enough = skips_enough
         self._last = len(desk.commits.commits) - 1
         self._same: dict[tuple[int, int], bool] = {}
+
+    @abstractmethod
+    def _judge(self, job: Job, log: RunLog, *, is_cut: bool) -> CurveVerdict:
+        """What the curves of a run say about its commit."""
+
+    @abstractmethod
+    def _is_alike(self, before: BisectStep, after: BisectStep) -> bool:
+        """Whether two runs show the same."""
+
+    @abstractmethod
+    def _change(self, low: int, high: int) -> Change:
+        """What lies between two neighbours that aren't alike."""
+
+    @abstractmethod
+    def _told(self, answer: Answer, reason: str, changes: tuple[Change, ...]) -> Finding:
+        """The answer."""
 
     def finding(self) -> Finding:
         """Search, and list the changes, oldest first."""
@@ -43,12 +60,9 @@ class ChangeHunt:
         reason = (
             f"{name} between {self._desk.commits.good.short} and {self._desk.commits.bad.short}."
             if changes
-            else f"The curve is the same at both ends{checked}."
+            else f"The {self._desk.terms.trait} is the same at both ends{checked}."
         )
-        return finding_of(
-            self._desk, self._case, Answer.EVERY_CHANGE if changes else Answer.NO_CULPRIT, reason, good=-1,
-            bad=self._last, changes=changes,
-        )  # fmt: skip
+        return self._told(Answer.EVERY_CHANGE if changes else Answer.NO_CULPRIT, reason, changes)
 
     def _agenda(self, going: Sequence[Job], free: int) -> Agenda:
         running = [job.index for job in going]
@@ -81,9 +95,25 @@ class ChangeHunt:
 
     def _is_same(self, low: int, high: int) -> bool:
         if (low, high) not in self._same:
-            between = self._case.compare(self._log_at(low), self._log_at(high))
-            self._same[low, high] = between.verdict is not CommitVerdict.BAD
+            self._same[low, high] = self._is_alike(self._run_at(low), self._run_at(high))
         return self._same[low, high]
+
+    def _run_at(self, index: int) -> BisectStep:
+        step = run_of(self._desk.steps, index)
+        assert step is not None, f"{index} has not run"
+        return step
+
+
+class CurveChanges(ChangeHunt):
+    """Every change of a curve."""
+
+    def __init__(self, desk: Desk, case: Case, skips_enough: int) -> None:
+        super().__init__(desk, skips_enough)
+        self._case = case
+
+    def _is_alike(self, before: BisectStep, after: BisectStep) -> bool:
+        between = self._case.compare(self._desk.read(before), self._desk.read(after))
+        return between.verdict is not CommitVerdict.BAD
 
     def _judge(self, job: Job, log: RunLog, *, is_cut: bool) -> CurveVerdict:
         assert not is_cut, f"{job}: every curve is wanted whole"
@@ -100,12 +130,10 @@ class ChangeHunt:
     def _change(self, low: int, high: int) -> Change:
         from lossbisect.compare import compare_logs
 
-        judgement = compare_logs(
-            self._log_at(low), self._log_at(high), metric=self._case.metric, tolerance=self._case.noise
-        )
+        steps = [self._run_at(index) for index in (low, high)]
+        before, after = (with_console(self._desk.read(step), step.record) for step in steps)
+        judgement = compare_logs(before, after, metric=self._case.metric, tolerance=self._case.noise)
         return Change(good=low, bad=high, judgement=judgement)
 
-    def _log_at(self, index: int) -> RunLog:
-        step: BisectStep | None = run_of(self._desk.steps, index)
-        assert step is not None, f"{index} has not run"
-        return self._desk.read(step)
+    def _told(self, answer: Answer, reason: str, changes: tuple[Change, ...]) -> Finding:
+        return finding_of(self._desk, self._case, answer, reason, good=-1, bad=self._last, changes=changes)

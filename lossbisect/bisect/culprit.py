@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from lossbisect.bisect.known import folded
+from lossbisect.bisect.known import folded, places_left
 from lossbisect.bisect.passage import Passage
 from lossbisect.bisect.terms import Terms, terms_of
 from lossbisect.bisect.types import BisectPlan, BisectStep, CommitInfo, CommitRange, CommitVerdict, FileChange
@@ -37,13 +37,15 @@ class Change:
     Attributes:
         good: Index of the commit before it; -1 is the good end.
         bad: Index of the commit that changed the curve; if more commits lie between the two, they can't be tested.
-        judgement: The curves on both sides, compared, with other metrics as witnesses.
+        judgement: The curves on both sides, compared, with other metrics as witnesses; None where none are judged.
+        shown: What the runs before and with it show, a clause each, where no curves are judged.
         merged: For a merge, the commits that it brought in, newest first.
     """
 
     good: int
     bad: int
-    judgement: Judgement
+    judgement: Judgement | None
+    shown: tuple[str, str] | None = None
     merged: tuple[CommitInfo, ...] = ()
 
     def told_by(self, commits: CommitRange) -> CommitInfo:
@@ -130,6 +132,7 @@ class BisectResult:
         candidates: Commits that may hold the change, oldest first; empty if there is no change.
         repository: ``owner/name`` of the searched repository's remote on GitHub, or None.
         passages: How earlier and later stages came to it, in order; empty for a bisection of one stage.
+        other_steps: Finished runs of those stages; their indices are those of other ranges.
     """
 
     id: str
@@ -141,6 +144,7 @@ class BisectResult:
     candidates: tuple[CommitInfo, ...]
     repository: str | None
     passages: tuple[Passage, ...] = ()
+    other_steps: tuple[BisectStep, ...] = ()
 
     @property
     def answer(self) -> Answer:
@@ -171,15 +175,23 @@ class BisectResult:
     @property
     def confidence(self) -> str:
         """What the answer rests on, in one or two sentences."""
-        steps = self.finding.steps
+        steps = (*self.finding.steps, *self.other_steps)
         tested = sum(step.verdict is not CommitVerdict.SKIP for step in steps)
         skipped = len(steps) - tested
+        last = len(self.finding.steps)
+        where = f", {last} of all {len(steps)} in the stage that gave the answer" if self.other_steps else ""
         floor = self.finding.noise
+        n_folded = len(folded(self.finding.steps))
+        same = (
+            f" {n_folded} of {len(self.commits.commits)} commits change nothing that a neighbour's run read: "
+            "theirs is that run."
+        )
+        same = same if n_folded else ""
         if self.finding.probability is not None:
             why = self.finding.rests_on or "Runs don't repeat themselves bit for bit."
             return (
-                f"{tested} runs judged, {skipped} skipped. {why} The answer has a probability of "
-                f"{self.finding.probability:.3f}, from all runs together."
+                f"{tested} runs judged, {skipped} skipped{where}. {why} The answer has a probability of "
+                f"{self.finding.probability:.3f}, from all {'its ' if self.other_steps else ''}runs together.{same}"
             )
         if floor is None:
             noise = self.finding.rests_on or ""
@@ -189,12 +201,7 @@ class BisectResult:
             noise = f"Differences up to {floor.surely_noise_rel:.1e} count as the same."
         same_again = "the same curves" if floor is not None else "the same"
         confirmed = f" The commit and its parent gave {same_again} again." if self.answer is Answer.FOUND else ""
-        n_folded = len(folded(steps))
-        same = (
-            f" {n_folded} of {len(self.commits.commits)} commits change nothing that a neighbour's run read: "
-            "theirs is that run."
-        )
-        return f"{tested} runs judged, {skipped} skipped. {noise}{confirmed}{same if n_folded else ''}"
+        return f"{tested} runs judged, {skipped} skipped{where}. {noise}{confirmed}{same}"
 
 
 def result_of(
@@ -209,6 +216,9 @@ def result_of(
 ) -> BisectResult:
     """Put the finding and what git knows about the commit together."""
     has_change = finding.answer in (Answer.FOUND, Answer.UNCONFIRMED, Answer.SEVERAL)
+    left = list(range(finding.good + 1, finding.bad + 1))
+    if finding.answer is Answer.SEVERAL:
+        left = [index for index in places_left(finding.steps, len(commits.commits)) if index in left]
     return BisectResult(
         id=bisect_id,
         directory=directory,
@@ -216,6 +226,6 @@ def result_of(
         commits=commits,
         finding=finding,
         culprit=culprit,
-        candidates=commits.commits[finding.good + 1 : finding.bad + 1] if has_change else (),
+        candidates=tuple(commits.commits[index] for index in left) if has_change else (),
         repository=repository,
     )

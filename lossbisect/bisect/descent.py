@@ -3,40 +3,32 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lossbisect.bisect.approach import turned_round
-from lossbisect.bisect.axes import Axis, Carried, carried_by, next_mix
+from lossbisect.bisect.approach import turned_round, verdict_between
+from lossbisect.bisect.axes import Axis, Carried, Mix, carried_by, next_mix
 from lossbisect.bisect.codebase import SUBMODULE
 from lossbisect.bisect.commits import commit_info, merge_base
 from lossbisect.bisect.culprit import Answer, BisectResult, Culprit
-from lossbisect.bisect.desk import Agenda, Desk, Job
-from lossbisect.bisect.ends import open_case
 from lossbisect.bisect.harmless import harmless_files
-from lossbisect.bisect.judging import CurveVerdict, curve
-from lossbisect.bisect.known import run_of
 from lossbisect.bisect.names import pin_of, searched_repo
 from lossbisect.bisect.options import SearchOptions
 from lossbisect.bisect.outset import stage_between
-from lossbisect.bisect.pairs import BRIDGE_ALONE, MCORE_ALONE
+from lossbisect.bisect.pairs import mix_of
 from lossbisect.bisect.repository import is_ancestor
+from lossbisect.bisect.same_change import is_same_change
 from lossbisect.bisect.scope import Scope, Searched, Stage, StageKind
-from lossbisect.bisect.symptom import Symptom, symptom_of
 from lossbisect.bisect.terms import terms_of
-from lossbisect.bisect.types import BisectPlan, CommitInfo, CommitVerdict, FileChange, Role
+from lossbisect.bisect.types import BisectPlan, CommitInfo, CommitVerdict, FileChange
 from lossbisect.errors import EndpointError, GitError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from lossbisect.bisect.chain import Chain
-    from lossbisect.bisect.events import Runner
-    from lossbisect.bisect.state import Journal
-    from lossbisect.parsers.runlog import RunLog
 
 __all__ = ["deeper"]
 
 _PIN_FILES = (SUBMODULE, ".main.commit", ".dev.commit", "uv.lock")
 """What a commit of Bridge that only moves its pin changes; packages are those of the interpreter in use."""
-_MIXES = {MCORE_ALONE: frozenset([Axis.MCORE]), BRIDGE_ALONE: frozenset([Axis.BRIDGE])}
 
 
 def deeper(chain: "Chain", result: BisectResult) -> BisectResult:
@@ -100,6 +92,7 @@ def _merged(chain: "Chain", result: BisectResult, merge: CommitInfo) -> BisectRe
     """The answer among the commits that a merge brought in; None if they don't show the change by themselves."""
     repo = searched_repo(chain.code, result.plan.scope.searched)
     first, *others = merge.parents
+    what = terms_of(result.plan.search).trait
     for other in others:
         base = merge_base(repo, first, other)
         if base is None or base == other:
@@ -121,12 +114,12 @@ def _merged(chain: "Chain", result: BisectResult, merge: CommitInfo) -> BisectRe
             chain.note(StageKind.MERGED, chain.stage_id, text, merge)
             continue
         if inner.answer is Answer.NO_CULPRIT:
-            text = f"What {merge.short} merged, {other[:10]}, has the curve of the merge base {base[:10]}: {together}."
+            text = f"What {merge.short} merged, {other[:10]}, has the {what} of the merge base {base[:10]}: {together}."
         elif inner.answer is not Answer.FOUND or inner.culprit is None:
             text = f"Among the commits that {merge.short} merged: {inner.finding.reason}"
-        elif not _is_same_change(chain, result, inner):
+        elif not is_same_change(chain, result, inner):
             text = (
-                f"Among the commits that {merge.short} merged {inner.culprit.commit.short} changes the curve, but not "
+                f"Among the commits that {merge.short} merged {inner.culprit.commit.short} changes the {what}, but not "
                 f"as the merge does: {together}."
             )
         else:
@@ -153,21 +146,6 @@ def _reverted(result: BisectResult) -> str:
     return f" Reverted on top of {result.commits.bad.short}, {terms_of(result.plan.search).back}: {yes}."
 
 
-def _is_same_change(chain: "Chain", outer: BisectResult, inner: BisectResult) -> bool:
-    """What the merged branch changes against the merge base, put on the merge's first parent, is the merge's change."""
-    good, bad = (_curve(chain, outer, index) for index in (outer.finding.good, outer.finding.bad))
-    base, tip = (_curve(chain, inner, index) for index in (-1, len(inner.commits.commits) - 1))
-    if tip == bad or not (good and bad and base and tip):
-        return True
-    moved = {i: value + tip[i] - base[i] for i, value in good.items() if i in base and i in tip}
-    return symptom_of(good, bad, moved) is Symptom.SAME
-
-
-def _curve(chain: "Chain", result: BisectResult, index: int) -> "Mapping[int, float]":
-    step = run_of(result.finding.steps, index)
-    return {} if step is None else curve(chain.read(step.record), result.plan.metric)
-
-
 def _pinned(chain: "Chain", result: BisectResult, culprit: Culprit) -> BisectResult:
     """Whether a commit of Bridge, the pin that it moves, or both make the change; and then into the pin's range."""
     assert chain.code.bridge is not None, "only Bridge has pins"
@@ -184,13 +162,12 @@ def _pinned(chain: "Chain", result: BisectResult, culprit: Culprit) -> BisectRes
         result.plan,
         good=culprit.parent.sha,
         bad=commit.sha,
-        stage=Stage(kind=StageKind.PAIR),
         scope=replace(result.plan.scope, paths=()),
         search=_one_change(result.plan),
     )
     both = f"{commit.short} changes Bridge and moves its pin of Megatron-LM, from {old[:10]} to {new[:10]}"
     try:
-        carried, verdicts = chain.stage(pair, _told_apart)
+        carried, new_bridge = _told_apart(chain, pair, old, new)
     except (EndpointError, GitError) as error:
         chain.note(StageKind.PAIR, chain.stage_id, f"{both}. The two can't be told apart: {_line(error)}", commit)
         return result
@@ -203,29 +180,30 @@ def _pinned(chain: "Chain", result: BisectResult, culprit: Culprit) -> BisectRes
     if is_mcore:
         return _inside_pin(chain, result, old, new, bridge=culprit.parent.sha)
     # With the new Bridge the old Megatron-LM isn't bad, and the new one is: there is a commit in between.
-    is_open = verdicts.get(BRIDGE_ALONE) in (CommitVerdict.GOOD, CommitVerdict.OTHER)
+    is_open = new_bridge in (CommitVerdict.GOOD, CommitVerdict.OTHER)
     return _inside_pin(chain, result, old, new, bridge=commit.sha) if is_open else result
 
 
-def _told_apart(desk: Desk, _journal: "Journal", _runner: "Runner") -> tuple[Carried, dict[int, CommitVerdict]]:
-    """Run mixes of the old and the new side until it is clear which makes the change; their verdicts by index."""
-    case = open_case(desk)
+def _told_apart(chain: "Chain", pair: BisectPlan, old: str, new: str) -> tuple[Carried, CommitVerdict | None]:
+    """Ask of mixes of the old and the new side which end they are like, until it is clear which makes the change.
+
+    Args:
+        chain: Where they are run.
+        pair: Between the two commits of Bridge.
+        old: Full SHA of the Megatron-LM that the older one pins.
+        new: Of the newer one.
+
+    Returns:
+        Which side it is, and the verdict on the new Bridge with the old Megatron-LM, None if that wasn't asked.
+    """
     axes = [Axis.MCORE, Axis.BRIDGE]
-
-    def verdicts() -> dict[int, CommitVerdict]:
-        return {step.index: step.verdict for step in desk.steps if step.role is Role.SEARCH}
-
-    def agenda(going: "Sequence[Job]", _free: int) -> Agenda:
-        wanted = next_mix(axes, {_MIXES[index]: verdict for index, verdict in verdicts().items()})
-        start = [Job(role=Role.SEARCH, index=index) for index, mix in _MIXES.items() if mix == wanted]
-        return Agenda(start=() if going else start)
-
-    def judge(job: Job, log: "RunLog", *, is_cut: bool) -> CurveVerdict:
-        assert not is_cut, f"{job}: mixes run whole"
-        return case.judge(log)
-
-    desk.perform(agenda, judge)
-    return carried_by(axes, {_MIXES[index]: verdict for index, verdict in verdicts().items()}), verdicts()
+    bridge_alone = frozenset([Axis.BRIDGE])
+    names = {frozenset([Axis.MCORE]): mix_of(pair.good, new), bridge_alone: mix_of(pair.bad, old)}
+    known: dict[Mix, CommitVerdict] = {}
+    while (mix := next_mix(axes, known)) is not None:
+        stage = Stage(kind=StageKind.PAIR, points=(names[mix],))
+        known[mix] = verdict_between(chain.search(replace(pair, stage=stage)))
+    return carried_by(axes, known), known.get(bridge_alone)
 
 
 def _inside_pin(chain: "Chain", result: BisectResult, old: str, new: str, *, bridge: str) -> BisectResult:

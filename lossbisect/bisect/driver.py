@@ -50,6 +50,9 @@ def drive(
     desk = Desk(commits, journal, runner_for(runner, journal.plan.search.regress), on_event, jobs)
     regress, reverts = journal.plan.search.regress, may_revert(journal.plan)
     desk.say(EventKind.NOTE, plan_text(len(commits.commits), jobs, revert=reverts, regress=regress))
+    if journal.plan.search.bridge_follows:
+        held = str(journal.plan.bridge_commit)[:10]
+        desk.say(EventKind.NOTE, f"What Bridge {held} can't load runs again with Bridge's commit of the day.")
     try:
         hunt = hunt_for(desk, skips_enough, harmless)
         finding = _of_one_bridge(desk, hunt.finding())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import exp, log
 from pathlib import Path
 from statistics import median
 
@@ -22,6 +23,16 @@ from lossbisect.parsers.runlog import RunLog
 from lossbisect.train.types import Outcome, RunRecord
 
 __all__ = ["FigureHunt", "FigureRunner", "open_figures"]
+
+_SURE = 0.9
+"""Probability of "no change" below which it is left open."""
+_NOTABLE = 0.05
+"""A change of the ends' medians that isn't called none, however noisy they are."""
+_PAIRS = 3
+"""Pairs of runs of the commit that was found and its parent, in turn."""
+_LEAST_SHARE = 0.5
+"""What the pairs' median has to show of the ends' change, so as not to be nearer to none."""
+_QUIET = "Other work on the machine may have slowed some of the runs: try again when it is quiet."
 
 
 class FigureRunner:
@@ -110,11 +121,17 @@ class FigureHunt(NoisyHunt):
             return self._told(Answer.NO_CULPRIT, self._no_worse(), -1, self._count - 1, None)
         found = super().finding()
         if found.answer is Answer.NO_CULPRIT:
+            if (found.probability or 0.0) < _SURE or self._change(median, median) > _NOTABLE:
+                reason = f"Whether the ends differ can't be told in this noise. {self._both()} {_QUIET}"
+                return replace(found, answer=Answer.UNDECIDED, reason=reason)
             return replace(found, reason=f"{found.reason} {self._both()}")
         if self._change(median, median) <= (self._options.min_effect or 0.0):
             return self._told(Answer.NO_CULPRIT, self._no_worse(), -1, self._count - 1, None)
         if found.answer is not Answer.FOUND:
             return found
+        if self._case.regress is Regress.THROUGHPUT and (doubt := self._in_turn(found)) is not None:
+            return replace(found, answer=Answer.UNCONFIRMED, reason=doubt, steps=tuple(self._desk.steps))
+        found = replace(found, steps=tuple(self._desk.steps))
         regress, figures = self._case.regress, self._figures()
         sides = (figures.get(found.good), figures.get(found.bad))
         if sides[0] is None or sides[1] is None:
@@ -123,6 +140,48 @@ class FigureHunt(NoisyHunt):
         change = f"{figure_text(before, regress)} before it, {figure_text(after, regress)} with it"
         change = f"{figure_name(regress)} {change} ({after / before - 1:+.1%})"
         return replace(found, reason=f"{found.reason.removesuffix('.')}: {change}.")
+
+    def _in_turn(self, found: Finding) -> str | None:
+        """Time the commit and its parent in turn: what speaks against the commit then, a sentence; None if nothing.
+
+        The posterior takes the noise of one run to say nothing of the next one's. A machine that others use is slow
+        for stretches, and a stretch that falls on neighbouring commits looks like a change of theirs. Two runs right
+        after each other mostly share it, and the median of the pairs stands one that didn't.
+        """
+        order = [Role.PARENT_AGAIN, Role.CULPRIT_AGAIN, Role.CULPRIT_AGAIN, Role.PARENT_AGAIN] * _PAIRS
+        sides = {Role.PARENT_AGAIN: found.good, Role.CULPRIT_AGAIN: found.bad}
+        jobs = [Job(role=role, index=sides[role]) for role in order[: 2 * _PAIRS]]
+
+        def timed() -> list[BisectStep]:
+            return [step for step in self._desk.steps if (step.role, step.index) in sides.items()]
+
+        def agenda(going: Sequence[Job], _free: int) -> Agenda:
+            return Agenda(start=[] if going else jobs[len(timed()) :][:1])
+
+        self._desk.perform(agenda, self._judge)
+        figures = [figure_of(self._desk.read(step), self._case.regress) for step in timed() if step in self._whole()]
+        if len(figures) < 2 * _PAIRS or None in figures:
+            return f"{found.reason} But it or its parent failed when they ran in turn."
+        ratios = []
+        for first in range(0, 2 * _PAIRS, 2):
+            pair = {timed()[place].role: figures[place] or 0.0 for place in (first, first + 1)}
+            ratios.append(pair[Role.CULPRIT_AGAIN] / pair[Role.PARENT_AGAIN])
+        wanted = log(median(self._figures()[self._count - 1]) / median(self._figures()[-1]))
+        if log(median(ratios)) / wanted > _LEAST_SHARE:
+            return None
+        name = self._desk.commits.at(found.bad).short
+        return (
+            f"{name} looks like the {self._desk.terms.first}, but it is not confirmed: run in turn with its parent "
+            f"{_PAIRS} times it changes the {figure_name(self._case.regress)} by {median(ratios) - 1:+.1%}, where the "
+            f"ends differ by {exp(wanted) - 1:+.1%}. {_QUIET}"
+        )
+
+    def _usable(self) -> list[BisectStep]:
+        """The runs that the search rests on; those that confirm its answer are no part of it."""
+        return [step for step in self._whole() if step.role not in (Role.PARENT_AGAIN, Role.CULPRIT_AGAIN)]
+
+    def _whole(self) -> list[BisectStep]:
+        return super()._usable()
 
     def _change(self, after: Callable[[list[float]], float], before: Callable[[list[float]], float]) -> float:
         """How much worse the newer end is than the older one, relative; for a fix, how much worse the older one is."""
@@ -147,7 +206,7 @@ class FigureHunt(NoisyHunt):
     def _figures(self) -> dict[int, list[float]]:
         """The figures of all runs that count, by commit."""
         figures: dict[int, list[float]] = {}
-        for step in self._usable():
+        for step in self._whole():
             if (figure := figure_of(self._desk.read(step), self._case.regress)) is not None:
                 figures.setdefault(step.index, []).append(figure)
         return figures

@@ -67,7 +67,8 @@ class FollowingRunner:
             without=without,
         )
         if followed.outcome not in (Outcome.FINISHED, Outcome.CUT):
-            return record
+            # No name of that Bridge in it: failures that say the same are taken for one.
+            return replace(record, reason=f"{record.reason}; with the Bridge of its day: {followed.reason}")
         sources = followed.spec.sources
         own = None if sources.mcore_commit == commit else commit
         return replace(followed, spec=replace(followed.spec, sources=replace(sources, stands_for=own)))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from lossbisect.bisect.advance import AdvanceHunt
-from lossbisect.bisect.changes import ChangeHunt
+from lossbisect.bisect.changes import ChangeHunt, CurveChanges
 from lossbisect.bisect.desk import Desk
 from lossbisect.bisect.ends import open_case
 from lossbisect.bisect.events import Runner
@@ -12,10 +12,12 @@ from lossbisect.bisect.figure_hunt import FigureHunt, FigureRunner, open_figures
 from lossbisect.bisect.figures import FIGURES
 from lossbisect.bisect.noisy_hunt import NoisyHunt
 from lossbisect.bisect.options import Regress
-from lossbisect.bisect.scope import Searched, StageKind
+from lossbisect.bisect.scope import StageKind
+from lossbisect.bisect.sign_changes import SignChanges
 from lossbisect.bisect.sign_hunt import CrashHunt, RepeatHunt, SignHunt
 from lossbisect.bisect.twice import PairRunner
 from lossbisect.bisect.types import BisectPlan, CommitInfo
+from lossbisect.bisect.weighing import BY_SIGN
 from lossbisect.errors import LossbisectError
 from lossbisect.train.executors import ExecutorName
 from lossbisect.train.types import TrainerName
@@ -23,8 +25,6 @@ from lossbisect.train.types import TrainerName
 __all__ = ["Hunt", "hunt_for", "refuse_unfit", "runner_for"]
 
 type Hunt = ChangeHunt | ExactHunt | NoisyHunt | SignHunt
-
-_BY_CURVE = (Regress.LOSS, Regress.GRAD_NORM, Regress.NAN)
 
 
 def runner_for(runner: Runner, regress: Regress) -> Runner:
@@ -43,6 +43,8 @@ def hunt_for(desk: Desk, skips_enough: int, harmless: Callable[[CommitInfo], str
     options = desk.journal.plan.search
     if options.advance:
         return AdvanceHunt(desk, skips_enough)
+    if options.find_all and options.regress in BY_SIGN:
+        return SignChanges(desk, skips_enough)
     if options.regress is Regress.CRASH:
         return CrashHunt(desk, skips_enough, harmless=harmless)
     if options.regress is Regress.REPEATABILITY:
@@ -51,7 +53,7 @@ def hunt_for(desk: Desk, skips_enough: int, harmless: Callable[[CommitInfo], str
         return FigureHunt(desk, open_figures(desk))
     case = open_case(desk)
     if options.find_all:
-        return ChangeHunt(desk, case, skips_enough)
+        return CurveChanges(desk, case, skips_enough)
     if case.noise.source == "repeats":
         return NoisyHunt(desk, case)
     return ExactHunt(desk, case, skips_enough, harmless=harmless)
@@ -63,23 +65,27 @@ def refuse_unfit(plan: BisectPlan) -> None:
     Raises:
         LossbisectError: It doesn't.
     """
-    regress, scope = plan.search.regress, plan.scope
-    if plan.search.bridge_follows:
-        if plan.bridge_commit is None or plan.trainer is not TrainerName.BRIDGE:
-            raise LossbisectError(
-                "--bridge-follows is for a Bridge checkout whose Bridge is held and trains: --trainer bridge, without "
-                "--search bridge."
-            )
-        if regress in (Regress.CRASH, Regress.REPEATABILITY):
-            raise LossbisectError(f"--bridge-follows doesn't go with --regress {regress.value}. Leave one of them out.")
-    if regress in _BY_CURVE:
-        return
+    regress = plan.search.regress
+    if plan.search.bridge_follows and (plan.bridge_commit is None or plan.trainer is not TrainerName.BRIDGE):
+        raise LossbisectError(
+            "--bridge-follows is for a Bridge checkout whose Bridge is held and trains: --trainer bridge, without "
+            "--search bridge."
+        )
     asked = f"--regress {regress.value}"
+    if regress in BY_SIGN and plan.search.bridge_follows:
+        raise LossbisectError(f"--bridge-follows doesn't go with {asked}. Leave one of them out.")
+    if regress is Regress.CRASH and (plan.search.min_effect is not None or plan.tolerance is not None):
+        raise LossbisectError(f"{asked}: a crash has no size. Leave --min-effect and --tolerance out.")
+    if regress not in FIGURES:
+        return
+    if plan.tolerance is not None:
+        raise LossbisectError(f"{asked} measures its own noise. Leave --tolerance out; a floor is set by --min-effect.")
     if plan.search.find_all:
-        raise LossbisectError(f"{asked} looks for one change. Leave --all out.")
-    if plan.stage.kind is not StageKind.RANGE:
-        raise LossbisectError(f"{asked} needs both ends, one before the other: --good COMMIT --bad COMMIT.")
-    if scope.searched is not Searched.MCORE or scope.paths or scope.all_parents:
-        raise LossbisectError(f"{asked} searches Megatron-LM's line. Leave --search, --paths and --all-parents out.")
+        raise LossbisectError(
+            f"{asked} finds one change at a time, by probability. Leave --all out, and then search what lies before "
+            "and after the commit that was found in the same way."
+        )
+    if plan.stage.kind is StageKind.WALK:
+        raise LossbisectError(f"{asked}: which commit is good enough is for you to say. Name it: --good COMMIT.")
     if regress is Regress.THROUGHPUT and plan.executor.slots > 1 and plan.executor.name is ExecutorName.LOCAL:
         raise LossbisectError(f"{asked}: runs side by side on this machine slow each other down. Leave --jobs out.")

@@ -95,7 +95,12 @@ def replay(root: Path, text: str, source: Path) -> str:
     Raises:
         StateError: The text is no such log, or a run's files are gone.
     """
-    plan, steps = load_journal(source, [line for line in text.splitlines() if line and not line.startswith("#")])
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    if not lines or '"kind": "plan"' not in lines[0]:
+        raise StateError(
+            f"{source}: not what 'lossbisect bisect log' prints. Write it anew: lossbisect bisect log ID > FILE"
+        )
+    plan, steps = load_journal(source, lines)
     for step in steps:
         if not step.record.out.is_dir():
             raise StateError(f"{step.record.out}: a run of {source} is gone. Delete its line to run it again.")

@@ -64,7 +64,12 @@ def _between(code: CodeBase, ends: Ends, scope: Scope) -> Outset:
             )
         return Outset(good=oldest, bad=bad, stage=Stage(kind=StageKind.WALK))
     good = resolve(code, ends.good, scope.searched)
-    if is_ancestor(repo, bad, good) and good != bad:
+    if good == bad:
+        named = "" if ends.good == ends.bad else f" and {ends.bad}"
+        raise GitError(
+            f"{where(repo)}: both ends ({ends.good}{named}) are the same commit, {good[:10]}. Name two different ones."
+        )
+    if is_ancestor(repo, bad, good):
         raise GitError(
             f"{where(repo)}: bad ({ends.bad}) comes before good ({ends.good}). "
             f"Swap them: --good {ends.bad} --bad {ends.good}"
@@ -95,7 +100,7 @@ def stage_range(code: CodeBase, plan: BisectPlan) -> CommitRange:
     """
     repo = searched_repo(code, plan.scope.searched)
     if plan.stage.kind is StageKind.PAIR:
-        return pair_range(code, plan.good, plan.bad)
+        return pair_range(code, plan.good, plan.stage.points[0], plan.bad)
     if plan.stage.points:
         return set_aside(code, points_range(repo, plan.good, plan.stage.points, plan.bad), plan)
     commits = commit_range(code, plan.good, plan.bad, plan.scope)

@@ -16,10 +16,8 @@ from lossbisect.errors import GitError
 if TYPE_CHECKING:
     from git import Repo
 
-__all__ = ["BRIDGE_ALONE", "MCORE_ALONE", "pair_of", "pair_range", "pin_at"]
+__all__ = ["mix_of", "pair_of", "pair_range", "pin_at"]
 
-MCORE_ALONE, BRIDGE_ALONE = 0, 1
-"""Their indices in a `pair_range`: only that side is at its new commit."""
 _PLUS = "+"
 
 
@@ -57,25 +55,30 @@ def pin_at(bridge: "Repo", revision: str) -> str:
     return pin
 
 
-def pair_range(code: CodeBase, old: str, new: str) -> CommitRange:
-    """Both ends, and between them the two ways to mix them.
+def mix_of(bridge: str, mcore: str) -> str:
+    """The name of a run of two commits, full SHAs."""
+    return f"{bridge}{_PLUS}{mcore}"
+
+
+def pair_range(code: CodeBase, old: str, mix: str, new: str) -> CommitRange:
+    """Both ends, and between them one way to mix them.
 
     Args:
         code: The checkout of Bridge.
         old: Full SHA of a commit of Bridge.
+        mix: One of the two with the Megatron-LM of the other, as `mix_of` names it.
         new: Full SHA of a later one.
     """
     assert code.bridge is not None, "only Bridge has pairs"
     before, after = commit_info(code.bridge, old), commit_info(code.bridge, new)
-    mixed = (
-        _mixed(before, pin_at(code.bridge, new), f"Bridge {before.short} with the Megatron-LM of {after.short}"),
-        _mixed(after, pin_at(code.bridge, old), f"Bridge {after.short} with the Megatron-LM of {before.short}"),
+    bridge, pinned_by = (before, after) if mix.startswith(old) else (after, before)
+    mixed = CommitInfo(
+        sha=mix,
+        parents=(),
+        author=bridge.author,
+        email=bridge.email,
+        date=bridge.date,
+        subject=f"Bridge {bridge.short} with the Megatron-LM of {pinned_by.short}",
+        pull_request=None,
     )
-    return CommitRange(good=before, commits=(*mixed, after))
-
-
-def _mixed(bridge: CommitInfo, mcore: str, subject: str) -> CommitInfo:
-    return CommitInfo(
-        sha=f"{bridge.sha}{_PLUS}{mcore}", parents=(), author=bridge.author, email=bridge.email, date=bridge.date,
-        subject=subject, pull_request=None,
-    )  # fmt: skip
+    return CommitRange(good=before, commits=(mixed, after))

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from math import ceil, log2
 from pathlib import Path
 
-from lossbisect.bisect.codebase import CodeBase, open_codebase
+from lossbisect.bisect.asked import asked_for
+from lossbisect.bisect.codebase import CodeBase
 from lossbisect.bisect.commits import commit_range
+from lossbisect.bisect.figures import FIGURES
 from lossbisect.bisect.options import Regress, SearchOptions
-from lossbisect.bisect.outset import Outset, outset_of
 from lossbisect.bisect.scope import Scope, StageKind
 from lossbisect.bisect.sources import checked_out
 from lossbisect.bisect.state import work_root
 from lossbisect.bisect.training import Training
-from lossbisect.bisect.vanished import within_reach
+from lossbisect.bisect.types import BisectPlan
 from lossbisect.compare.wording import counted
 from lossbisect.errors import LossbisectError, TrainerError
 from lossbisect.train import cache_directory
@@ -32,7 +33,6 @@ __all__ = [
     "command_text",
     "cost_of",
     "earlier_durations",
-    "executor_for",
     "plan_bisect",
     "plan_text",
 ]
@@ -41,6 +41,8 @@ ENDS = 3
 """The good end twice, the bad end once."""
 REPEATS = 2
 """The culprit and its parent once more."""
+WARM_UP, IN_TURN = 1, 6
+"""Where runs are timed: one that counts for nothing, and the culprit and its parent in turn."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +68,7 @@ def plan_bisect(
     executor: ExecutorOptions,
     training: Training | None = None,
     scope: Scope | None = None,
+    bridge: str | None = None,
     search: SearchOptions | None = None,
     work_dir: Path | None = None,
     allow_dirty: bool = False,
@@ -79,6 +82,7 @@ def plan_bisect(
         executor: Where runs take place.
         training: What is trained.
         scope: Which commits are candidates.
+        bridge: Commit at which Bridge stays.
         search: What is looked for.
         work_dir: Whose earlier runs say how long one takes.
         allow_dirty: Go on although tracked files are changed.
@@ -87,28 +91,25 @@ def plan_bisect(
         GitError: The checkout or the range isn't what was said.
         RecipeError: There is no such recipe.
     """
-    scope, training, root = scope or Scope(), training or Training(), work_root(work_dir)
-    search = search or SearchOptions()
-    with (
-        open_codebase(repo, allow_dirty=allow_dirty) as checkout,
-        within_reach(checkout, (good, bad, scope.oldest), root, scope.searched) as reach,
-    ):
-        code, scope = reach.code, replace(scope, oldest=reach.known(scope.oldest))
-        outset = outset_of(code, reach.known(good), reach.known(bad), scope, search)
-        count = _candidates(code, outset, scope)
-        spec = training.run_of(checked_out(code), executor)
-        ranks = load_recipe(spec.recipe).ranks
-        executor = executor_for(executor, spec.lane, ranks, search)
-        cost = cost_of(spec, bisect_runs(count, reverts=search.revert), executor, root)
+    training, root = training or Training(), work_root(work_dir)
+    asked = asked_for(
+        repo, good, bad, root, training=training, scope=scope, bridge=bridge, executor=executor, search=search,
+        allow_dirty=allow_dirty,
+    )  # fmt: skip
+    with asked as first:
+        count = _candidates(first.code, first.plan)
+        executor = first.plan.executor
+        spec = training.run_of(checked_out(first.code), executor)
+        cost = cost_of(spec, bisect_runs(count, first.plan.search), executor, root)
         return RunsPlan(cost=cost, commands=(command_text(spec, executor),), commits=count)
 
 
-def _candidates(code: CodeBase, outset: Outset, scope: Scope) -> int:
+def _candidates(code: CodeBase, plan: BisectPlan) -> int:
     """How many commits are searched, at most: of two sides of a merge base the longer one."""
-    if outset.stage.kind is not StageKind.SIDES:
-        return len(commit_range(code, outset.good, outset.bad, scope).commits)
-    sides = [(base, end) for base in outset.stage.points for end in (outset.good, outset.bad) if base != end]
-    return max(len(commit_range(code, base, end, scope).commits) for base, end in sides)
+    if plan.stage.kind is not StageKind.SIDES:
+        return len(commit_range(code, plan.good, plan.bad, plan.scope).commits)
+    sides = [(base, end) for base in plan.stage.points for end in (plan.good, plan.bad) if base != end]
+    return max(len(commit_range(code, base, end, plan.scope).commits) for base, end in sides)
 
 
 def command_text(spec: RunSpec, executor: ExecutorOptions) -> str:
@@ -150,22 +151,20 @@ def plan_text(plan: RunsPlan) -> str:
     )
 
 
-def bisect_runs(commits: int, *, reverts: bool = True) -> int:
-    """About how many runs a bisect of a range of ``commits`` takes, if none has to be skipped.
+def bisect_runs(commits: int, search: SearchOptions | None = None) -> int:
+    """About how many trainings a bisect of a range of ``commits`` takes, if none has to be skipped.
 
     Args:
         commits: Size of the range.
-        reverts: The bad end is run without the culprit too.
+        search: What is looked for; None: the defaults.
     """
-    return ENDS + ceil(log2(max(1, commits))) + REPEATS + reverts
-
-
-def executor_for(given: ExecutorOptions | None, lane: Lane, ranks: int, search: SearchOptions) -> ExecutorOptions:
-    """A bisect's executor; unless somebody said so, runs that are timed aren't side by side."""
-    executor = given or ExecutorOptions()
-    if executor.jobs is None and search.regress is Regress.THROUGHPUT:
-        return replace(executor, jobs=1)
-    return executor.at_usual_jobs(lane, ranks)
+    search = search or SearchOptions()
+    rounds = ceil(log2(max(1, commits)))
+    if search.regress in FIGURES:
+        timed = WARM_UP + IN_TURN if search.regress is Regress.THROUGHPUT else 0
+        return 2 * ENDS + 2 * rounds + timed + search.revert
+    runs = ENDS + rounds + REPEATS + search.revert
+    return 2 * runs if search.regress is Regress.REPEATABILITY else runs
 
 
 def cost_of(spec: RunSpec, runs: int, executor: ExecutorOptions, root: Path) -> RunsCost:

@@ -74,7 +74,7 @@ class StageKind(StrEnum):
     GAP = "left out"
     """Whether the commits that were left out before the culprit hold the change."""
     PAIR = "pair"
-    """Whether a commit of Bridge, the Megatron-LM that it pins, or only both together make the change."""
+    """Whether a commit of Bridge without the pin that it moves, or that pin without it, makes the change."""
     PINNED = "inside the pin"
     """The change between two pins of Megatron-LM, with Bridge held at one commit."""
 

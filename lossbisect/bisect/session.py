@@ -1,34 +1,27 @@
 """A bisection from options to answer: the library's entry."""
 
-import hashlib
-import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 
+from lossbisect.bisect.asked import asked_for, bridge_of, recipe_digest, recipe_name
 from lossbisect.bisect.by_hand import settled
 from lossbisect.bisect.chain import Chain
 from lossbisect.bisect.codebase import CodeBase, open_codebase
 from lossbisect.bisect.culprit import BisectResult
 from lossbisect.bisect.events import Event, EventKind, Runner
-from lossbisect.bisect.hunts import refuse_unfit
 from lossbisect.bisect.names import resolve
-from lossbisect.bisect.options import Regress, SearchOptions
-from lossbisect.bisect.outset import outset_of, stage_range
-from lossbisect.bisect.planning import executor_for
-from lossbisect.bisect.scope import Scope, Searched
+from lossbisect.bisect.options import SearchOptions
+from lossbisect.bisect.scope import Scope
 from lossbisect.bisect.state import Journal, find_bisect, work_root
 from lossbisect.bisect.training import Training
 from lossbisect.bisect.types import BisectPlan
-from lossbisect.bisect.vanished import commits_of, with_bridge, with_pins, within_reach
+from lossbisect.bisect.vanished import commits_of
 from lossbisect.bisect.work_directory import WorkDirectory
-from lossbisect.errors import GitError, RecipeError, StateError
+from lossbisect.errors import StateError
 from lossbisect.store.runner import StoreUse
-from lossbisect.train.defaults import DEFAULT_RECIPES
 from lossbisect.train.executors import ExecutorName, ExecutorOptions
-from lossbisect.train.recipes import load_recipe
-from lossbisect.train.types import TrainerName
 
 __all__ = ["bisect_range", "resume_bisect"]
 
@@ -83,40 +76,14 @@ def bisect_range(
         EndpointError: An end of the range can't be judged.
         LossbisectError: Any other failure of ours; no run that merely fails raises.
     """
-    training, scope, search = training or Training(), scope or Scope(), search or SearchOptions()
     root = work_root(work_dir)
-    recipe = training.recipe or DEFAULT_RECIPES[training.lane]
-    ranks = load_recipe(recipe).ranks
-    with open_codebase(repo, allow_dirty=allow_dirty) as checkout, ExitStack() as stack:
-        reach = stack.enter_context(within_reach(checkout, (good, bad, scope.oldest), root, scope.searched))
-        code = stack.enter_context(with_bridge(reach.code, bridge, root))
-        scope = replace(scope, oldest=reach.known(scope.oldest))
-        outset = outset_of(code, reach.known(good), reach.known(bad), scope, search)
-        if scope.searched is Searched.BRIDGE:
-            code = stack.enter_context(with_pins(code, outset.good, outset.bad, root))
-        plan = BisectPlan(
-            repo=code.root,
-            good=outset.good,
-            bad=outset.bad,
-            bridge_commit=_bridge_of(code, scope, bridge),
-            recipe=_absolute(recipe),
-            recipe_digest=_digest(recipe),
-            trainer=training.trainer or (TrainerName.BRIDGE if code.bridge else TrainerName.MLM),
-            lane=training.lane,
-            python=(training.python or Path(sys.executable)).absolute(),
-            timeout_s=training.timeout_s,
-            metric="grad_norm" if search.regress is Regress.GRAD_NORM else training.metric,
-            tolerance=training.tolerance,
-            executor=executor_for(executor, training.lane, ranks, search),
-            search=settled(code, search, scope.searched),
-            scope=scope,
-            stage=outset.stage,
-        )
-        refuse_unfit(plan)
-        stage_range(code, plan)
-        with Journal.create(root, plan) as journal:
-            here = WorkDirectory(code=code, first=journal, executor=plan.executor, store=store, given=runner)
-            return _answer(here, on_event, (*outset.notes, *reach.notes))
+    asked = asked_for(
+        repo, good, bad, root, training=training, scope=scope, bridge=bridge, executor=executor, search=search,
+        allow_dirty=allow_dirty,
+    )  # fmt: skip
+    with asked as first, Journal.create(root, first.plan) as journal:
+        here = WorkDirectory(code=first.code, first=journal, executor=first.plan.executor, store=store, given=runner)
+        return _answer(here, on_event, first.notes)
 
 
 def resume_bisect(
@@ -181,17 +148,6 @@ def _answer(here: WorkDirectory, on_event: Callable[[Event], None], notes: tuple
         return Chain(here.code, here, on_event).answer(here.first.plan, notes)
 
 
-def _bridge_of(code: CodeBase, scope: Scope, name: str | None) -> str | None:
-    """Full SHA of the commit at which Bridge stays; None: there is no Bridge, or it is searched."""
-    if name is None:
-        return code.bridge_commit if scope.searched is Searched.MCORE else None
-    if scope.searched is Searched.BRIDGE:
-        raise GitError(f"--bridge {name} holds Bridge at one commit, and --search bridge searches it. Leave one out.")
-    if code.bridge is None:
-        raise GitError(f"--bridge {name}: {code.root} is a Megatron-LM checkout. Give a Bridge checkout as --repo.")
-    return resolve(code, name, Searched.BRIDGE)
-
-
 def _same_executor(journal: Journal, asked: ExecutorOptions | None) -> ExecutorOptions:
     """The executor to go on with: another number of jobs or another queue is fine, another kind of runs isn't."""
     planned = journal.plan.executor
@@ -216,7 +172,7 @@ def _require_same(journal: Journal, code: CodeBase, given: Mapping[str, object])
                 f"{journal.directory}: this bisect was started with {told} = {planned}, not {asked}. "
                 "Leave the option out to go on with it, or start a new bisect without --resume."
             )
-    if journal.plan.recipe_digest != _digest(journal.plan.recipe):
+    if journal.plan.recipe_digest != recipe_digest(journal.plan.recipe):
         raise StateError(
             f"{journal.plan.recipe}: the recipe has changed since the bisect {journal.id} began. "
             "Restore it, or start a new bisect."
@@ -235,23 +191,11 @@ def _normal(plan: BisectPlan, code: CodeBase, name: str, value: object) -> objec
     if name in ("good", "bad"):
         return resolve(code, str(value), plan.scope.searched)
     if name == "bridge_commit":
-        return _bridge_of(code, plan.scope, str(value))
+        return bridge_of(code, plan.scope, str(value))
     if name == "recipe":
-        return _absolute(str(value))
+        return recipe_name(str(value))
     if name == "python":
         return Path(str(value)).absolute()
     if isinstance(value, SearchOptions):
         return settled(code, value, plan.scope.searched)
     return value
-
-
-def _absolute(recipe: str) -> str:
-    return str(Path(recipe).absolute()) if Path(recipe).is_file() else recipe
-
-
-def _digest(recipe: str) -> str | None:
-    """SHA-256 of a recipe file; None for a built-in recipe."""
-    try:
-        return hashlib.sha256(Path(recipe).read_bytes()).hexdigest() if Path(recipe).is_file() else None
-    except OSError as error:
-        raise RecipeError(f"{recipe}: can't be read: {error.strerror}") from error

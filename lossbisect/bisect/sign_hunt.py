@@ -5,15 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from lossbisect.bisect.culprit import Answer, Finding
-from lossbisect.bisect.desk import Agenda, Job
-from lossbisect.bisect.ends import why_not
+from lossbisect.bisect.desk import Job
 from lossbisect.bisect.judging import CurveVerdict, turned
-from lossbisect.bisect.known import wavering
 from lossbisect.bisect.line import REPEATED, LineSearch
 from lossbisect.bisect.search import Bracket
-from lossbisect.bisect.signs import FailureSign, failure_sign, weigh_crash, weigh_pair
-from lossbisect.bisect.twice import again_of
+from lossbisect.bisect.telling import wavering_texts
 from lossbisect.bisect.types import BisectStep, CommitVerdict, Role
+from lossbisect.bisect.weighing import Weigh, run_ends, weigher_of
 from lossbisect.compare.wording import counted
 from lossbisect.errors import EndpointError
 from lossbisect.parsers.runlog import RunLog
@@ -38,17 +36,19 @@ class SignHunt(LineSearch):
         return self._desk.journal.plan.search.find_fix
 
     @abstractmethod
-    def _ends(self) -> Sequence[Role]:
-        """Runs of the ends, in this order; each of them has to say what the one before it said of its end."""
+    def _ends(self) -> Sequence[Sequence[Role]]:
+        """Runs of the ends in rounds, those of one side by side; all of an end have to say the same of it."""
 
-    @abstractmethod
-    def _weigh_run(self, record: RunRecord) -> CurveVerdict:
+    def _weigher(self) -> Weigh:
         """Whether a run is good or bad, whichever end is which."""
+        weigher = weigher_of(self._desk)
+        assert weigher is not None, "curves are judged here"
+        return weigher
 
     def finding(self) -> Finding:
         """Run the ends, search, and put the answer together."""
         self._desk.weigh = self._weigh
-        self._run_ends()
+        run_ends(self._desk, self._ends(), self._judge, self._refuse)
         newer = self._desk.journal.find(Role.BAD_END, self._last)
         assert newer is not None, "the newer end has not run"
         if newer.verdict is CommitVerdict.GOOD and self._changed_inside() is None:
@@ -71,42 +71,22 @@ class SignHunt(LineSearch):
         """A run that shows something else never came so far as to show whether it has what is looked for."""
         return CommitVerdict.SKIP if verdict is CommitVerdict.OTHER else verdict
 
-    def _run_ends(self) -> None:
-        places = {Role.GOOD_END: -1, Role.GOOD_AGAIN: -1, Role.BAD_END: self._last, Role.BAD_AGAIN: self._last}
-        wanted = [Job(role=role, index=places[role]) for role in self._ends()]
-
-        def agenda(going: Sequence[Job], _free: int) -> Agenda:
-            # One after the other: how one end failed says what the runs after it are asked.
-            missing = [job for job in wanted if self._desk.journal.find(job.role, job.index) is None]
-            return Agenda(start=[] if going else missing[:1])
-
-        for job in wanted:
-            if (known := self._desk.journal.find(job.role, job.index)) is not None:
-                self._refuse(known)
-        self._desk.perform(agenda, self._judge, self._refuse)
-
     def _refuse(self, step: BisectStep) -> None:
         """Raise if an end can't be used.
 
         Raises:
-            EndpointError: It shows something else than an end should, or not the same twice.
+            EndpointError: It shows something else than an end should.
         """
         is_old = step.index == -1
-        if step.verdict is CommitVerdict.SKIP:
-            raise EndpointError(why_not(self._desk, step))
+        end = self._terms.old_end if is_old else self._terms.new_end
+        name = f"{end} {self._desk.commits.at(step.index).short}"
         if is_old and step.verdict is not CommitVerdict.GOOD:
-            name = f"{self._terms.old_end} {self._desk.commits.good.short}"
             raise EndpointError(f"The {name} is none: {step.reason}. Choose an older one.")
-        first = self._desk.journal.find(Role.GOOD_END if is_old else Role.BAD_END, step.index)
-        if first is not None and first.verdict is not step.verdict:
-            end = self._terms.old_end if is_old else self._terms.new_end
-            raise EndpointError(
-                f"The {end} {self._desk.commits.at(step.index).short} isn't the same twice: {first.reason}; then "
-                f"{step.reason}. That can't be bisected by single runs."
-            )
+        if step.verdict is CommitVerdict.OTHER:
+            raise EndpointError(f"The {name} is none: {step.reason}. Choose one that doesn't fail.")
 
     def _weigh(self, job: Job, record: RunRecord) -> CurveVerdict:
-        now = self._weigh_run(record)
+        now = self._weigher()(job, record)
         if self._is_fix:
             now = replace(now, verdict=turned(now.verdict))
         if job.role not in REPEATED or now.verdict is self._verdict_at(job.index):
@@ -123,11 +103,7 @@ class SignHunt(LineSearch):
 
     def _finding(self, answer: Answer, reason: str, good: int, bad: int) -> Finding:
         steps, commits = self._desk.steps, self._desk.commits
-        warnings = [
-            f"{commits.at(step.index).short} failed once ({step.reason}) and ran the next time: it isn't determined."
-            for step in wavering(steps)
-            if step.verdict is not CommitVerdict.GOOD
-        ]
+        warnings = wavering_texts(steps, commits)
         others = sorted({step.index for step in steps if step.verdict is CommitVerdict.OTHER})
         if others:
             names = ", ".join(commits.at(index).short for index in others[:_MOST_NAMED])
@@ -153,17 +129,10 @@ class CrashHunt(SignHunt):
     alike = ("Both ends finish", "Both ends fail alike")
     rests_on = "A run is bad if it fails as the bad end does, by the kind of failure and what it says."
 
-    def _ends(self) -> Sequence[Role]:
+    def _ends(self) -> Sequence[Sequence[Role]]:
         if self._is_fix:
-            return (Role.GOOD_END, Role.GOOD_AGAIN, Role.BAD_END)
-        return (Role.GOOD_END, Role.BAD_END, Role.BAD_AGAIN)
-
-    def _weigh_run(self, record: RunRecord) -> CurveVerdict:
-        role, index = (Role.GOOD_END, -1) if self._is_fix else (Role.BAD_END, self._last)
-        known = self._desk.journal.find(role, index)
-        # Before the end that fails has run, any failure is the one that is looked for.
-        wanted = failure_sign(known.record if known is not None else record)
-        return weigh_crash(record, wanted or FailureSign(kind="", words="", text=""))
+            return ((Role.GOOD_END, Role.GOOD_AGAIN), (Role.BAD_END,))
+        return ((Role.GOOD_END, Role.BAD_END), (Role.BAD_AGAIN,))
 
 
 class RepeatHunt(SignHunt):
@@ -172,14 +141,6 @@ class RepeatHunt(SignHunt):
     alike = ("Both ends repeat themselves", "Neither end repeats itself")
     rests_on = "Each commit ran twice; it is bad if the two differ in any digit. That two are equal is no proof."
 
-    def _ends(self) -> Sequence[Role]:
+    def _ends(self) -> Sequence[Sequence[Role]]:
         again = Role.BAD_AGAIN if self._is_fix else Role.GOOD_AGAIN
-        return (Role.GOOD_END, Role.BAD_END, again)
-
-    def _weigh_run(self, record: RunRecord) -> CurveVerdict:
-        plan, again = self._desk.journal.plan, again_of(record)
-        if again is None:
-            return CurveVerdict(verdict=CommitVerdict.SKIP, reason=f"{record.outcome.value}: {record.reason}")
-        first, second = (self._desk.read_record(each) for each in (record, again))
-        allowed = max(plan.tolerance or 0.0, plan.search.min_effect or 0.0)
-        return weigh_pair(first, second, metric=plan.metric, allowed_rel=allowed)
+        return ((Role.GOOD_END, Role.BAD_END), (again,))

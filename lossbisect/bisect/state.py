@@ -65,7 +65,8 @@ def find_bisect(root: Path, bisect_id: str | None, repo: Path | None) -> str:
         is_given_up = any(b'"kind": "abort"' in each.read_bytes() for each in (path, first) if each.exists())
         if (repo is None or _repo_of(path) == str(repo)) and not is_given_up:
             return name
-    raise StateError(f"{folder}: no bisect of {repo or 'any checkout'} to go on with. Start one without --resume.")
+    of = "" if repo is None else f" of {repo}"
+    raise StateError(f"{folder}: there is no bisect{of}, or all were given up. Start one: lossbisect bisect")
 
 
 def _repo_of(path: Path) -> object:

@@ -12,7 +12,7 @@ from lossbisect.bisect.terms import Terms
 from lossbisect.bisect.types import BisectStep, CommitRange, CommitVerdict, Role
 from lossbisect.compare.wording import counted
 
-__all__ = ["narrowed_text", "outlook_text", "plan_text", "warnings_about"]
+__all__ = ["narrowed_text", "outlook_text", "plan_text", "warnings_about", "wavering_texts"]
 
 _MANY_OTHERS = 3
 
@@ -65,11 +65,20 @@ def outlook_text(commits: CommitRange, outlook: Outlook) -> str:
     if outlook.is_unchanged:
         return f"No change: {belief.no_change:.0%} likely"
     first, last = commits.at(held[0] - 1).short, commits.at(held[-1]).short
+    among = held[-1] - held[0] + 1
+    number = counted(among, "commit") if len(held) == among else f"{len(held)} of {among} commits"
     apart = f", the ends {belief.separation:.1f} noise widths apart" if belief.separation is not None else ""
     return (
-        f"[{first}, {last}] ({counted(len(held), 'commit')}) holds it with {outlook.probability:.0%}, "
-        f"no change {belief.no_change:.0%}{apart}"
+        f"[{first}, {last}] ({number}) holds it with {outlook.probability:.0%}, no change {belief.no_change:.0%}{apart}"
     )
+
+
+def wavering_texts(steps: Sequence[BisectStep], commits: CommitRange) -> list[str]:
+    """Which commits failed once and ran another time, one sentence each."""
+    return [
+        f"{commits.at(step.index).short} failed once ({step.reason}) and ran the next time: it isn't determined."
+        for step in wavering(steps)
+    ]
 
 
 def warnings_about(
@@ -84,10 +93,7 @@ def warnings_about(
         terms: What both sides are called.
         is_every_change: Every change was looked for, so that more than one is no surprise.
     """
-    warnings = [
-        f"{commits.at(step.index).short} failed once ({step.reason}) and ran the next time: it isn't determined."
-        for step in wavering(steps)
-    ]
+    warnings = wavering_texts(steps, commits)
     searched = [step for step in steps if step.role in (Role.SEARCH, Role.PROBE)]
     if is_every_change:
         return tuple(warnings)

@@ -9,15 +9,15 @@ from lossbisect.bisect.types import CommitVerdict, Role
 __all__ = ["Terms", "terms_of"]
 
 _WORDS = {
-    Regress.LOSS: (None, "moved", "the loss comes back"),
-    Regress.GRAD_NORM: (None, "moved", "the gradient norm comes back"),
-    Regress.NAN: ("NaN", "brought in", "it is finite again"),
-    Regress.CRASH: ("crash", "brought in", "it runs again"),
-    Regress.REPEATABILITY: ("repeatability", "lost", "it repeats itself again"),
-    Regress.THROUGHPUT: (FIGURES[Regress.THROUGHPUT], "raised", "the speed comes back"),
-    Regress.MEMORY: (FIGURES[Regress.MEMORY], "raised", "the memory comes back"),
+    Regress.LOSS: (None, "moved", "the loss comes back", "curve"),
+    Regress.GRAD_NORM: (None, "moved", "the gradient norm comes back", "curve"),
+    Regress.NAN: ("NaN", "brought in", "it is finite again", "curve"),
+    Regress.CRASH: ("crash", "brought in", "it runs again", "outcome"),
+    Regress.REPEATABILITY: ("repeatability", "lost", "it repeats itself again", "outcome"),
+    Regress.THROUGHPUT: (FIGURES[Regress.THROUGHPUT], "raised", "the speed comes back", FIGURES[Regress.THROUGHPUT]),
+    Regress.MEMORY: (FIGURES[Regress.MEMORY], "raised", "the memory comes back", FIGURES[Regress.MEMORY]),
 }
-"""What is hunted (None: the metric), what the culprit did to it, and what taking that back does."""
+"""What is hunted (None: the metric), what the culprit did to it, what taking that back does, and what runs show."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +36,7 @@ class Terms:
         new_end: What the newer end is called.
         hunted: What is hunted; None: the metric.
         moved: What the culprit did to it.
+        trait: What of a run is like an end's or isn't.
     """
 
     old: str
@@ -49,6 +50,7 @@ class Terms:
     new_end: str
     hunted: str | None
     moved: str
+    trait: str
 
     def verdict(self, verdict: CommitVerdict) -> str:
         """What a verdict is called; inside, the older side is always `CommitVerdict.GOOD`."""
@@ -71,7 +73,7 @@ class Terms:
 
 def terms_of(options: SearchOptions) -> Terms:
     """The words of a search with these options."""
-    what, how, back = _WORDS[options.regress]
+    what, how, back, trait = _WORDS[options.regress]
     if options.advance:
         return Terms(
             old="same",
@@ -85,6 +87,7 @@ def terms_of(options: SearchOptions) -> Terms:
             new_end="newest commit",
             hunted=what,
             moved=how,
+            trait=trait,
         )
     if options.find_fix:
         return Terms(
@@ -99,6 +102,7 @@ def terms_of(options: SearchOptions) -> Terms:
             new_end="good end",
             hunted=what,
             moved="mended",
+            trait=trait,
         )
     return Terms(
         old="good",
@@ -112,4 +116,5 @@ def terms_of(options: SearchOptions) -> Terms:
         new_end="bad end",
         hunted=what,
         moved=how,
+        trait=trait,
     )

@@ -1,15 +1,16 @@
-"""Back from the bad end to a commit with another curve, in steps that double."""
+"""Back from the bad end to a commit with another curve or outcome, in steps that double."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lossbisect.bisect.case import Case
-from lossbisect.bisect.desk import Agenda, Desk, Job
+from lossbisect.bisect.desk import Agenda, Desk, Job, Judge
 from lossbisect.bisect.ends import noise_of, why_not
 from lossbisect.bisect.events import EventKind
 from lossbisect.bisect.judging import CurveVerdict, missing_iterations
 from lossbisect.bisect.options import Regress
 from lossbisect.bisect.types import BisectStep, CommitVerdict, Role
+from lossbisect.bisect.weighing import weigher_of
 from lossbisect.compare.wording import counted
 from lossbisect.errors import EndpointError
 from lossbisect.parsers.runlog import RunLog
@@ -68,11 +69,12 @@ def walk_back(desk: Desk) -> Walked:
     """
     last = len(desk.commits.commits) - 1
     wanted = [Job(role=Role.BAD_END, index=last), Job(role=Role.BAD_AGAIN, index=last)]
-    plan = desk.journal.plan
 
     def ends(going: Sequence[Job], _free: int) -> Agenda:
         missing = [job for job in wanted if job not in going and desk.journal.find(job.role, job.index) is None]
         return Agenda(start=missing)
+
+    desk.weigh = weigher_of(desk)
 
     def as_said(job: Job, log: RunLog, *, is_cut: bool) -> CurveVerdict:
         assert not is_cut, f"{job}, {log.path}: ends run whole"
@@ -81,17 +83,11 @@ def walk_back(desk: Desk) -> Walked:
     def refuse(step: BisectStep) -> None:
         if step.verdict is CommitVerdict.SKIP:
             raise EndpointError(why_not(desk, step))
+        if step.verdict is not CommitVerdict.BAD:
+            raise EndpointError(f"The bad end {desk.commits.bad.short} is none: {step.reason}. Name another --bad.")
 
     desk.perform(ends, as_said, refuse)
-    bad, again = (desk.read(step) for job in wanted if (step := desk.journal.find(job.role, job.index)) is not None)
-    case = Case(
-        metric=plan.metric, regress=plan.search.regress, noise=noise_of(desk, bad, again, which="bad"), good=bad,
-        bad=bad, is_any_difference=True,
-    )  # fmt: skip
-
-    def judge(job: Job, log: RunLog, *, is_cut: bool) -> CurveVerdict:
-        assert not is_cut, f"{job}: a walk's runs are compared whole"
-        return _judged(case, log)
+    judge = as_said if desk.weigh is not None else _judge(desk)
 
     def agenda(going: Sequence[Job], free: int) -> Agenda:
         verdicts = _verdicts(desk)
@@ -105,13 +101,30 @@ def walk_back(desk: Desk) -> Walked:
         return Agenda(start=start, drop=[job for job in going if job.index < nearest])
 
     def tell(step: BisectStep) -> None:
-        what = {CommitVerdict.GOOD: "another curve than", CommitVerdict.BAD: "the same curve as"}.get(step.verdict)
+        what = {CommitVerdict.GOOD: "another {} than", CommitVerdict.BAD: "the same {} as"}.get(step.verdict)
         if what is not None:
-            back = counted(last - step.index, "commit")
+            back, what = counted(last - step.index, "commit"), what.format(desk.terms.trait)
             desk.say(EventKind.NOTE, f"{desk.commits.at(step.index).short}, {back} back, has {what} the bad end.")
 
     desk.perform(agenda, judge, tell)
     return _walked(desk, last)
+
+
+def _judge(desk: Desk) -> Judge:
+    """Judges curves against the bad end's, which has run twice."""
+    plan, last = desk.journal.plan, len(desk.commits.commits) - 1
+    ends = (desk.journal.find(role, last) for role in (Role.BAD_END, Role.BAD_AGAIN))
+    bad, again = (desk.read(step) for step in ends if step is not None)
+    case = Case(
+        metric=plan.metric, regress=plan.search.regress, noise=noise_of(desk, bad, again, which="bad"), good=bad,
+        bad=bad, is_any_difference=True,
+    )  # fmt: skip
+
+    def judge(job: Job, log: RunLog, *, is_cut: bool) -> CurveVerdict:
+        assert not is_cut, f"{job}: a walk's runs are compared whole"
+        return _judged(case, log)
+
+    return judge
 
 
 def _judged(case: Case, log: RunLog) -> CurveVerdict:
@@ -131,7 +144,9 @@ def _judged(case: Case, log: RunLog) -> CurveVerdict:
 
 def _verdicts(desk: Desk) -> dict[int, CommitVerdict]:
     aside = dict.fromkeys(desk.commits.skipped, CommitVerdict.SKIP)
-    return aside | {step.index: step.verdict for step in desk.steps if step.role is Role.WALK}
+    found = {step.index: step.verdict for step in desk.steps if step.role is Role.WALK}
+    # One that fails in another way than the bad end says nothing, as one that can't be run.
+    return aside | {i: CommitVerdict.SKIP if v is CommitVerdict.OTHER else v for i, v in found.items()}
 
 
 def _walked(desk: Desk, last: int) -> Walked:
@@ -140,18 +155,22 @@ def _walked(desk: Desk, last: int) -> Walked:
     other = max((i for i, verdict in verdicts.items() if verdict is CommitVerdict.GOOD and i < same), default=None)
     ran = sum(step.role is Role.WALK for step in desk.steps)
     if other is not None:
+        by_curve = "has another curve. Whether that is the right one is for you to say."
+        step = next(step for step in desk.steps if step.role is Role.WALK and step.index == other)
+        shown = by_curve if desk.weigh is None else f"is good: {step.reason}."
         reason = (
             f"No good end was named: {commits.at(other).short}, {counted(last - other, 'commit')} before the bad end "
-            f"{commits.bad.short}, has another curve. Whether that is the right one is for you to say."
+            f"{commits.bad.short}, {shown}"
         )
         return Walked(good=other, bad=same, reason=reason)
     if same == -1:
-        reason = f"{counted(ran, 'commit')} back to {commits.good.short} have the bad end's curve."
+        reason = f"{counted(ran, 'commit')} back to {commits.good.short} have the bad end's {desk.terms.trait}."
         return Walked(good=-1, bad=last, reason=reason)
     failed = max((step for step in desk.steps if step.role is Role.WALK and step.index < same), key=lambda it: it.index)
     far = commits.at(same).short
     raise EndpointError(
-        f"No good end was found: back to {far} ({counted(last - same, 'commit')} before the bad end) the curve is the "
-        f"bad end's, and what comes before can't be run here ({commits.at(failed.index).short}: {failed.reason}). Name "
-        "a commit with the right loss that runs, --good COMMIT, or another recipe or trainer."
+        f"No good end was found: back to {far} ({counted(last - same, 'commit')} before the bad end) the "
+        f"{desk.terms.trait} is the bad end's, and what comes before can't be run here "
+        f"({commits.at(failed.index).short}: {failed.reason}). Name a good commit that runs, --good COMMIT, or another "
+        "recipe or trainer."
     )

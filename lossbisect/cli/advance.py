@@ -7,6 +7,7 @@ import click
 
 from lossbisect.cli.console import interruptible
 from lossbisect.cli.keep import store_options
+from lossbisect.cli.number import Number
 from lossbisect.cli.options import jobs_option, json_option, lane_option, python_option, recipe_option, trainer_option
 from lossbisect.cli.progress import progress
 from lossbisect.train.executors import ExecutorOptions
@@ -44,7 +45,7 @@ STAY, UNSURE = 1, 3
 @python_option
 @click.option(
     "--tolerance",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     metavar="NUMBER",
     help="Relative difference that counts as the same loss.  [default: what two runs of today's commit show]",
 )

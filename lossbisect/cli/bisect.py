@@ -14,6 +14,7 @@ from lossbisect.cli.bisects import COMMANDS
 from lossbisect.cli.console import interruptible
 from lossbisect.cli.keep import store_options
 from lossbisect.cli.log_options import checked_tolerance
+from lossbisect.cli.number import Number
 from lossbisect.cli.options import command_line, html_option, json_option, python_option, recipe_option, trainer_option
 from lossbisect.cli.place import Place, place_options
 from lossbisect.cli.progress import progress
@@ -90,7 +91,7 @@ def _tolerance(context: click.Context, parameter: click.Parameter, value: str | 
 @python_option
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     metavar="SECONDS",
     help=f"Time after which a run is killed and its commit skipped.  [default: {DEFAULT_TIMEOUT_S:g}]",
 )
@@ -196,7 +197,9 @@ def command(
     if resume is None:
         place.check()
         training = Training(**given)
-        cost = _cost(repo or Path(), good, bad, training, scope, search, work_dir, place, allow_dirty=allow_dirty)
+        cost = _cost(
+            repo or Path(), good, bad, training, scope, bridge, search, work_dir, place, allow_dirty=allow_dirty
+        )
         if cost is None:
             return 0
         place.agree(cost)
@@ -254,6 +257,7 @@ def _cost(
     bad: str | None,
     training: Training,
     scope: Scope | None,
+    bridge: str | None,
     search: SearchOptions | None,
     work_dir: Path | None,
     place: Place,
@@ -264,8 +268,8 @@ def _cost(
     from lossbisect.bisect.planning import plan_bisect, plan_text
 
     plan = plan_bisect(
-        repo, good, bad, executor=place.executor, training=training, scope=scope, search=search, work_dir=work_dir,
-        allow_dirty=allow_dirty,
+        repo, good, bad, executor=place.executor, training=training, scope=scope, bridge=bridge, search=search,
+        work_dir=work_dir, allow_dirty=allow_dirty,
     )  # fmt: skip
     if place.is_plan:
         click.echo(plan_text(plan))

@@ -69,7 +69,7 @@ def replay(file: Path, work_dir: Path | None) -> int:
     from lossbisect.bisect.manage import replay as replay_log
     from lossbisect.report.bisect import resume_command
 
-    bisect_id = replay_log(work_root(work_dir), file.read_text(encoding="utf-8"), file)
+    bisect_id = replay_log(work_root(work_dir), file.read_text(encoding="utf-8", errors="replace"), file)
     click.echo(f"Go on with: {resume_command(bisect_id, work_dir)}")
     return 0
 

@@ -9,6 +9,7 @@ from lossbisect.bisect.options import Fixup, SearchOptions
 from lossbisect.bisect.training import Training
 from lossbisect.cli.console import interruptible
 from lossbisect.cli.log_options import command_line, html_option
+from lossbisect.cli.number import Number
 from lossbisect.cli.options import jobs_option, json_option, lane_option, python_option, recipe_option, trainer_option
 from lossbisect.cli.progress import progress
 from lossbisect.train.executors import ExecutorOptions
@@ -38,7 +39,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--min-effect",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=Number(0, 1, min_open=True),
     metavar="NUMBER",
     help="Relative difference up to which curves count as the same.  [default: none]",
 )

@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from lossbisect.cli.log_options import (
-    LOG_PATH,
     command_line,
     html_option,
     json_option,
@@ -26,6 +25,8 @@ __all__ = ["command", "show"]
 
 EXIT_CODES = {Verdict.SAME: 0, Verdict.DIVERGED: 1, Verdict.UNDECIDED: 3}
 _BADNESS = (Verdict.SAME, Verdict.UNDECIDED, Verdict.DIVERGED)
+_LOG = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True, path_type=Path)
+_STDIN = Path("-")
 _COLOURS = {Verdict.SAME: "green", Verdict.DIVERGED: "red", Verdict.UNDECIDED: "yellow"}
 
 
@@ -58,8 +59,8 @@ def _groups(_context: click.Context, _parameter: click.Parameter, values: tuple[
 @click.command(
     epilog="Exit codes: 0 same, 1 diverged, 3 undecided, 2 wrong usage or a failure of lossbisect itself.",
 )
-@click.argument("baseline", required=False, type=LOG_PATH)
-@click.argument("candidates", metavar="CANDIDATE...", nargs=-1, type=LOG_PATH)
+@click.argument("baseline", required=False, type=_LOG)
+@click.argument("candidates", metavar="CANDIDATE...", nargs=-1, type=_LOG)
 @click.option(
     "--group",
     "groups",
@@ -117,14 +118,16 @@ def command(
 ) -> int:
     """Say whether CANDIDATE shows the same loss as BASELINE, and if not, since which iteration.
 
-    All are console logs of Megatron-LM or Megatron Bridge, in any mix. Several candidates make a table; the exit code
-    is then that of the worst one.
+    All are console logs of Megatron-LM or Megatron Bridge, in any mix; one of them may be - for standard input. Several
+    candidates make a table; the exit code is then that of the worst one.
 
     Example: lossbisect compare megatron-lm.log bridge.log --plot loss.png
 
     Example: lossbisect compare --group old='runs/old-seed*.log' --group new='runs/new-seed*.log'
     """
     _require_two(baseline, candidates, groups)
+    if first is not None and last is not None and first > last:
+        raise click.UsageError(f"--from {first} is after --to {last}: no iteration lies between them.")
     if tolerance is not None and (repeats or candidate_repeats):
         raise click.UsageError("Repeats measure the noise, and --tolerance states it: give one of the two.")
     if max(len(candidates), len(groups) - 1) > 1 and (is_json or candidate_repeats):
@@ -171,6 +174,8 @@ def _require_two(baseline: Path | None, candidates: tuple[Path, ...], groups: di
         raise click.UsageError("Missing arguments 'BASELINE CANDIDATE...', or --group twice.")
     if not groups and not candidates:
         raise click.UsageError("Missing argument 'CANDIDATE...'.")
+    if (baseline, *candidates).count(_STDIN) > 1:
+        raise click.UsageError("Standard input holds one log: give - once, and files for the others.")
 
 
 def _read(path: Path, first: int | None, last: int | None) -> RunLog:

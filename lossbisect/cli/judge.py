@@ -11,6 +11,7 @@ from lossbisect.bisect.state import work_root
 from lossbisect.bisect.training import Training
 from lossbisect.bisect.types import CommitVerdict
 from lossbisect.cli.log_options import checked_tolerance
+from lossbisect.cli.number import Number
 from lossbisect.cli.options import lane_option, python_option, recipe_option, trainer_option
 from lossbisect.train.defaults import DEFAULT_TIMEOUT_S
 from lossbisect.train.types import Lane, TrainerName
@@ -45,7 +46,7 @@ EXIT_CODES = {CommitVerdict.GOOD: 0, CommitVerdict.BAD: 1, CommitVerdict.SKIP: 1
 @python_option
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     default=DEFAULT_TIMEOUT_S,
     show_default=True,
     metavar="SECONDS",

@@ -16,6 +16,7 @@ from lossbisect.cli.log_options import (
     repeat_option,
     tolerance_option,
 )
+from lossbisect.cli.number import Number
 from lossbisect.train.defaults import DEFAULT_RECIPES, DEFAULT_TIMEOUT_S
 from lossbisect.train.types import Lane, TrainerName
 
@@ -78,7 +79,7 @@ python_option: Decorator = click.option(
 )
 timeout_option: Decorator = click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     metavar="SECONDS",
     help=f"Wall time after which a run is killed.  [default: {DEFAULT_TIMEOUT_S:g}]",
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lossbisect.cli.number import Number
 from lossbisect.train.executors.options import DEFAULT_QUEUE_TIMEOUT_S, ExecutorName, ExecutorOptions
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ _OPTIONS = (
     ),
     click.option(
         "--queue-timeout",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Number(min=0, min_open=True),
         metavar="SECONDS",
         help=f"How long a Slurm job may wait for its start.  [default: {DEFAULT_QUEUE_TIMEOUT_S:g}]",
     ),
@@ -146,7 +147,7 @@ _OPTIONS = (
     click.option("--yes", "is_yes", is_flag=True, help="Don't ask before an expensive run."),
     click.option(
         "--max-gpu-hours",
-        type=click.FloatRange(min=0),
+        type=Number(min=0),
         default=DEFAULT_MAX_GPU_HOURS,
         show_default=True,
         metavar="HOURS",

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from lossbisect.bisect.options import DEFAULT_CONFIDENCE, Fixup, Regress, SearchOptions
+from lossbisect.cli.number import Number
 
 __all__ = ["search_options"]
 
@@ -20,13 +21,13 @@ _OPTIONS = (
     ),
     click.option(
         "--confidence",
-        type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+        type=Number(0.5, 1, min_open=True, max_open=True),
         metavar="NUMBER",
         help=f"Probability from which a commit is named where runs don't repeat.  [default: {DEFAULT_CONFIDENCE}]",
     ),
     click.option(
         "--min-effect",
-        type=click.FloatRange(0, 1, min_open=True),
+        type=Number(0, 1, min_open=True),
         metavar="NUMBER",
         help="Relative difference up to which curves count as the same, though runs repeat exactly.  [default: none]",
     ),
@@ -79,7 +80,12 @@ _OPTIONS = (
         help="Don't run the bad end with the culprit taken back.",
     ),
     click.option(
-        "--all", "find_all", is_flag=True, default=None, help="List every commit of the range that changed the numbers."
+        "--all",
+        "find_all",
+        is_flag=True,
+        default=None,
+        help="List every commit of the range that changed the numbers; with --regress crash or repeatability, every "
+        "one at which that begins or ends.",
     ),
 )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lossbisect.cli.keep import store_options
+from lossbisect.cli.number import Number
 from lossbisect.cli.options import json_option, python_option, timeout_option
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _report_paths(_context: click.Context, _parameter: click.Parameter, files: t
 @click.option("--follow", is_flag=True, help="Go on with each new commit until interrupted, also in a bare repository.")
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     default=60.0,
     show_default=True,
     metavar="SECONDS",

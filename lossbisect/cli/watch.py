@@ -10,6 +10,7 @@ import click
 
 from lossbisect.cli.follow import GrowingLog
 from lossbisect.cli.log_options import LOG_PATH, repeat_option, tolerance_option
+from lossbisect.cli.number import Number
 from lossbisect.compare.watching import Watch
 from lossbisect.errors import LossbisectError
 from lossbisect.parsers.runlog import RunLog
@@ -34,7 +35,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--idle-timeout",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=1800.0,
     show_default=True,
     metavar="SECONDS",
@@ -42,7 +43,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0.01),
+    type=Number(min=0.01),
     default=2.0,
     show_default=True,
     metavar="SECONDS",

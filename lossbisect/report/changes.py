@@ -8,6 +8,8 @@ from lossbisect.compare.wording import counted, metric_name, relative_text
 from lossbisect.report.json import without_nan
 
 __all__ = [
+    "change_cells",
+    "change_columns",
     "changelog_json",
     "changelog_markdown",
     "changes_json",
@@ -32,21 +34,29 @@ def changes_text(result: BisectResult) -> str:
 
 def changes_markdown(result: BisectResult) -> str:
     """A table, oldest change first; commits and pull requests are links where the repository is on GitHub."""
-    rows = ["| commit | subject | author | since iteration | size | other metrics |", "|---|---|---|---|---|---|"]
+    what = change_columns(result)
+    rows = [f"| commit | subject | author | {' | '.join(what)} |", f"|{'---|' * (3 + len(what))}"]
     for change in result.finding.changes:
         commit = change.told_by(result.commits)
-        difference = change.judgement.comparison.difference
-        size = "not finite" if difference.largest_rel is None else relative_text(difference.largest_rel)
-        cells = [
-            _linked(change, result),
-            _safe(commit.subject),
-            _safe(commit.author),
-            str(difference.first_difference),
-            size,
-            "; ".join(witness_texts(change)),
-        ]
-        rows.append(f"| {' | '.join(cells)} |")
+        told = [_linked(change, result), _safe(commit.subject), _safe(commit.author)]
+        rows.append(f"| {' | '.join([*told, *map(_safe, change_cells(change))])} |")
     return "\n".join(rows)
+
+
+def change_columns(result: BisectResult) -> list[str]:
+    """Heads of the columns of `change_cells`."""
+    if all(change.judgement is None for change in result.finding.changes):
+        return ["before", "after"]
+    return ["since iteration", "size", "other metrics"]
+
+
+def change_cells(change: Change) -> list[str]:
+    """What changed: of curves since when, how much and what moved with it; else what runs showed before and after."""
+    if change.judgement is None:
+        return list(change.shown or ("", ""))
+    difference = change.judgement.comparison.difference
+    size = "not finite" if difference.largest_rel is None else relative_text(difference.largest_rel)
+    return [str(difference.first_difference), size, "; ".join(witness_texts(change))]
 
 
 def changelog_markdown(result: BisectResult) -> str:
@@ -77,7 +87,8 @@ def tested_text(result: BisectResult, code: str = "`") -> str:
     return (
         f"{counted(len(result.commits.commits), 'commit')}, {tested} of them run with recipe "
         f"{code}{plan.recipe}{code}, trainer {plan.trainer.value}, lane {plan.lane.value}. {result.confidence} Between "
-        "two commits with the same curve no change is looked for: one that came and went there is not seen."
+        f"two commits with the same {result.terms.trait} no change is looked for: one that came and went there is not "
+        "seen."
     )
 
 
@@ -108,11 +119,18 @@ def changes_json(result: BisectResult) -> list[dict[str, object]]:
             "pull_request": result.commits.at(change.bad).pull_request,
             "before": result.commits.at(change.good).sha,
             "merged": [{"commit": each.sha, "subject": each.subject, "author": each.author} for each in change.merged],
-            "difference": asdict(change.judgement.comparison.difference),
-            "witnesses": {name: asdict(each) for name, each in change.judgement.comparison.witnesses.items()},
+            **_measured_json(change),
         }
         for change in result.finding.changes
     ]
+
+
+def _measured_json(change: Change) -> dict[str, object]:
+    if change.judgement is None:
+        return {"shown": list(change.shown or ())}
+    comparison = change.judgement.comparison
+    witnesses = {name: asdict(each) for name, each in comparison.witnesses.items()}
+    return {"difference": asdict(comparison.difference), "witnesses": witnesses}
 
 
 def _names(change: Change, result: BisectResult) -> str:
@@ -125,6 +143,8 @@ def _names(change: Change, result: BisectResult) -> str:
 
 
 def _shown(change: Change, result: BisectResult) -> str:
+    if change.judgement is None:
+        return "; then ".join(change.shown or ())
     difference = change.judgement.comparison.difference
     size = "" if difference.largest_rel is None else f", up to {relative_text(difference.largest_rel)} relative"
     return f"{metric_name(result.plan.metric)} from iteration {difference.first_difference} on{size}"
@@ -132,6 +152,8 @@ def _shown(change: Change, result: BisectResult) -> str:
 
 def witness_texts(change: Change) -> list[str]:
     """What else moved with a change, a few words for each metric, the first few metrics."""
+    if change.judgement is None:
+        return []
     return [
         f"{metric_name(name)} from iteration {each.first_difference} on, up to {relative_text(each.largest_rel or 0.0)}"
         for name, each in change.judgement.comparison.witnesses.items()

@@ -1,6 +1,7 @@
 """Crashes, and commits that don't repeat themselves: scripted runs on made commits."""
 
 import random
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from lossbisect.bisect.culprit import Answer
 from lossbisect.bisect.hunts import refuse_unfit
 from lossbisect.bisect.options import Regress, SearchOptions
-from lossbisect.bisect.scope import Scope, Searched
+from lossbisect.bisect.scope import Scope, Searched, Stage, StageKind
 from lossbisect.bisect.signs import failure_sign, weigh_crash
 from lossbisect.bisect.types import CommitVerdict, Role
 from lossbisect.cause import Cause
@@ -22,6 +23,7 @@ from tests.bisect.test_driver import Bench, index_of
 
 CRASH = SearchOptions(regress=Regress.CRASH)
 REPEAT = SearchOptions(regress=Regress.REPEATABILITY)
+FASTER = SearchOptions(regress=Regress.THROUGHPUT)
 SHAPES = 'Traceback (most recent call last):\n  File "x.py", line {n}, in f\nRuntimeError: size {n} at /a/{n}/b.py\n'
 KEY = "Traceback (most recent call last):\n  File \"y.py\", line 1, in g\nKeyError: 'moe'\n"
 NCCL = "torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1, ncclRemoteError\n"
@@ -211,20 +213,106 @@ def test_a_pair_that_is_cut_in_half_is_a_skip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("search", "scope", "jobs"),
+    ("search", "stage", "tolerance", "jobs"),
     [
-        (replace(CRASH, find_all=True), Scope(), 1),
-        (CRASH, Scope(searched=Searched.BRIDGE), 1),
-        (REPEAT, Scope(paths=("megatron/core",)), 1),
-        (SearchOptions(regress=Regress.THROUGHPUT), Scope(), 2),
+        (replace(CRASH, min_effect=0.1), Stage(), None, 1),
+        (CRASH, Stage(), 0.1, 1),
+        (replace(FASTER, find_all=True), Stage(), None, 1),
+        (FASTER, Stage(kind=StageKind.WALK), None, 1),
+        (FASTER, Stage(), 0.1, 1),
+        (FASTER, Stage(), None, 2),
     ],
 )
-def test_what_does_not_go_together_is_refused(tmp_path: Path, search: SearchOptions, scope: Scope, jobs: int) -> None:
-    """One line says what to leave out, before anything runs."""
-    plan = make_plan(tmp_path, "1" * 40, "2" * 40)
-    plan = replace(plan, search=search, scope=scope, executor=ExecutorOptions(jobs=jobs))
-    with pytest.raises(LossbisectError, match=r"--regress .*(out|COMMIT)\."):
+def test_what_does_not_go_together_is_refused(
+    tmp_path: Path, search: SearchOptions, stage: Stage, tolerance: float | None, jobs: int
+) -> None:
+    """One line says why, and what to leave out or to name, before anything runs."""
+    plan = make_plan(tmp_path, "1" * 40, "2" * 40, tolerance=tolerance)
+    plan = replace(plan, search=search, stage=stage, executor=ExecutorOptions(jobs=jobs))
+    with pytest.raises(LossbisectError, match=r"--regress .*(Leave|Name) "):
         refuse_unfit(plan)
+
+
+@pytest.mark.parametrize("regress", list(Regress))
+@pytest.mark.parametrize("scope", [Scope(searched=Searched.BRIDGE), Scope(paths=("a",)), Scope(all_parents=True)])
+def test_whatever_is_hunted_goes_with_every_scope(tmp_path: Path, regress: Regress, scope: Scope) -> None:
+    """No hunt is tied to Megatron-LM's first-parent line."""
+    plan = replace(make_plan(tmp_path, "1" * 40, "2" * 40), search=SearchOptions(regress=regress), scope=scope)
+    refuse_unfit(plan)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_ends_run_side_by_side(tmp_path: Path, jobs: int) -> None:
+    """With two slots both ends go on at once, and the bad end's second run waits for its first one."""
+    going, most = [0], [0]
+
+    def wait() -> None:
+        going[0] += 1
+        time.sleep(0.05)
+        most[0] = max(most[0], going[0])
+        going[0] -= 1
+
+    bench = failing(Bench(tmp_path, 1, lambda _: GOOD_CURVE), lambda i: SHAPES if i >= 0 else None)
+    bench.runner.wait = wait
+    finding = bench.drive(search=replace(CRASH, revert=False), jobs=jobs)
+    assert (finding.answer, finding.bad, most[0]) == (Answer.FOUND, 0, jobs)
+    roles = [step.role for step in finding.steps]
+    assert {roles[0], roles[1]} == {Role.GOOD_END, Role.BAD_END}
+    assert roles[2] is Role.BAD_AGAIN
+
+
+def test_a_fix_needs_a_good_end_that_finishes(tmp_path: Path) -> None:
+    """A newer end that fails in another way than the older one was not mended: nothing is named."""
+    bench = failing(Bench(tmp_path, 8, lambda _: GOOD_CURVE), lambda i: KEY if i == 7 else SHAPES)
+    with pytest.raises(EndpointError, match=r"good end .* is none: it fails in another way"):
+        bench.drive(search=replace(CRASH, find_fix=True))
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_every_crash_of_a_range(tmp_path: Path, jobs: int) -> None:
+    """With --all each stretch is told by what its runs say: one crash, none, another one; never the network."""
+    text = {**dict.fromkeys((5, 6, 7, 8), SHAPES), 12: NCCL, **dict.fromkeys(range(15, 20), KEY)}
+    bench = failing(Bench(tmp_path, 20, lambda _: GOOD_CURVE), text.get)
+    finding = bench.drive(search=replace(CRASH, find_all=True, probe=4), jobs=jobs)
+    assert finding.answer is Answer.EVERY_CHANGE
+    assert [(change.good, change.bad) for change in finding.changes] == [(4, 5), (8, 9), (14, 15)]
+    shown = [change.shown for change in finding.changes]
+    assert "finishes" in shown[0][0]  # type: ignore[index]
+    assert "RuntimeError" in shown[0][1]  # type: ignore[index]
+    assert "KeyError" in shown[2][1]  # type: ignore[index]
+
+
+def test_one_crash_after_another(tmp_path: Path) -> None:
+    """A crash that another one follows at once is two changes, though no run between them finishes."""
+    bench = failing(Bench(tmp_path, 9, lambda _: GOOD_CURVE), lambda i: None if i < 3 else SHAPES if i < 6 else KEY)
+    finding = bench.drive(search=replace(CRASH, find_all=True))
+    assert [(change.good, change.bad) for change in finding.changes] == [(2, 3), (5, 6)]
+
+
+def test_a_range_without_a_crash_has_no_change(tmp_path: Path) -> None:
+    """Ends that finish, or fail alike, have none; one that fails once and finishes once is refused."""
+    quiet = Bench(tmp_path / "a", 9, lambda _: GOOD_CURVE).drive(search=replace(CRASH, find_all=True))
+    assert (quiet.answer, quiet.reason) == (Answer.NO_CULPRIT, "The outcome is the same at both ends.")
+    loud = failing(Bench(tmp_path / "b", 9, lambda _: GOOD_CURVE), lambda _: SHAPES)
+    assert loud.drive(search=replace(CRASH, find_all=True)).answer is Answer.NO_CULPRIT
+    calls: list[int] = []
+
+    def text(index: int) -> str | None:
+        calls.append(index)
+        return SHAPES if index == -1 and calls.count(-1) == 1 else None
+
+    flaky = failing(Bench(tmp_path / "c", 9, lambda _: GOOD_CURVE), text)
+    with pytest.raises(EndpointError, match="isn't the same twice"):
+        flaky.drive(search=replace(CRASH, find_all=True))
+
+
+def test_every_loss_of_repeatability(tmp_path: Path) -> None:
+    """With --all it is told where repeating ended and where it began again."""
+    script = wavering(0)
+    bench = Bench(tmp_path, 16, lambda index: script(index) if 3 <= index < 12 else GOOD_CURVE)
+    finding = bench.drive(search=replace(REPEAT, find_all=True, probe=1))
+    assert [change.bad for change in finding.changes] == [3, 12]
+    assert len(bench.ran) == 2 * len(finding.steps)
 
 
 @pytest.mark.parametrize("seed", range(20))

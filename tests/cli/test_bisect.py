@@ -167,7 +167,7 @@ def test_stopping_prints_the_command_that_goes_on(tmp_path: Path, number: signal
         "    record = play(spec, out)\n"
         "    time.sleep(float(sys.argv[1]))\n"
         "    return record\n"
-        "local.run_recipe, runner.read_run = slow, read_play\n"
+        "local.run_recipe, runner.read_curves = slow, read_play\n"
         "from lossbisect.cli import main\n"
         "main(['bisect', *sys.argv[2:]])\n"
     )
@@ -191,3 +191,29 @@ def test_stopping_prints_the_command_that_goes_on(tmp_path: Path, number: signal
     assert done.returncode == 0, done.stderr
     assert shas[6] in done.stdout
     assert "Run 3 (good end again)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--bad", "HEAD~2"], "are the same commit"),
+        (["--confidence", "nan"], "'nan' is not a number"),
+        (["--min-effect", "nan"], "'nan' is not a number"),
+        (["--regress", "crash", "--min-effect", "0.1"], "a crash has no size"),
+        (["--regress", "throughput", "--all"], "one change at a time"),
+        (["--bridge-follows"], "for a Bridge checkout"),
+        (["--skip", "HEAD"], "which has to be run"),
+        (["--fixup", "nothing.patch"], "neither a file nor a commit"),
+    ],
+)
+def test_a_plan_refuses_what_the_bisect_would(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str
+) -> None:
+    """What can't be run isn't planned either: one line, exit code 2."""
+    make_history(tmp_path / "mlm", [10.25] * 4)
+    ends = ["--repo", str(tmp_path / "mlm"), "--good", "HEAD~2", "--bad", "HEAD"]
+    assert run(*ends, *arguments, "--plan") == 2
+    shown = capsys.readouterr()
+    assert complaint in shown.err
+    assert shown.out == ""
+    assert "Traceback" not in shown.err

@@ -143,6 +143,8 @@ def test_other_metric(run: Run) -> None:
         ((MEGATRON, ADAM_EPS, "--on", "time"), "is not one of"),
         ((MEGATRON, ADAM_EPS, "--tolerance", "exact", "--repeat", MEGATRON), "give one of the two"),
         ((MEGATRON, ADAM_EPS, BRIDGE, "--json"), "take one candidate"),
+        ((MEGATRON, ADAM_EPS, "--from", "8", "--to", "3"), "--from 8 is after --to 3"),
+        (("-", "-"), "Standard input holds one log"),
         ((MEGATRON, "no-such.log"), "'no-such.log' does not exist"),
         ((MEGATRON, str(REAL)), "is a directory"),
         ((MEGATRON, ADAM_EPS, "--tolerance", "1e-5"), "is none of auto, exact, rtol=NUMBER"),
@@ -291,6 +293,15 @@ def test_from_and_to_cut_the_comparison(run: Run) -> None:
     assert code == 1
     assert "differs from iteration 4 on, the first one compared" in out
     assert " 7  " not in out
+
+
+def test_standard_input_may_be_either_side(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a log comes out of a pipe; the verdict is that of the file."""
+    for arguments in ((MEGATRON, "-"), ("-", MEGATRON)):
+        with Path(ADAM_EPS).open(encoding="utf-8") as piped:
+            monkeypatch.setattr("sys.stdin", piped)
+            code, out, _ = run(*arguments)
+        assert (code, out.split(":")[0]) == (1, "DIVERGED")
 
 
 def test_shape_is_told(run: Run) -> None:

@@ -7,8 +7,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from lossbisect.bisect.asked import executor_for
 from lossbisect.bisect.options import Regress, SearchOptions
-from lossbisect.bisect.planning import executor_for
 from lossbisect.cli import cli
 from lossbisect.cli.place import Place, place_options
 from lossbisect.train.executors.options import ExecutorName, ExecutorOptions

@@ -19,7 +19,7 @@ PLAYED = (
     "import lossbisect.bisect.runner as runner\n"
     "import lossbisect.train.executors.local as local\n"
     "from tests.bisect.support import play, read_play\n"
-    "local.run_recipe, runner.read_run = play, read_play\n"
+    "local.run_recipe, runner.read_curves = play, read_play\n"
     "from lossbisect.cli import main\n"
     "main(['bisect', *sys.argv[1:]])\n"
 )

@@ -3,9 +3,9 @@
 from urllib.parse import quote
 
 from lossbisect.bisect.culprit import BisectResult, Change
-from lossbisect.compare.wording import counted, metric_name, relative_text
+from lossbisect.compare.wording import counted, metric_name
 from lossbisect.report.bisect import warnings_of
-from lossbisect.report.changes import span_text, tested_text, witness_texts
+from lossbisect.report.changes import change_cells, change_columns, span_text, tested_text
 from lossbisect.report.html.bisect import Evidence, Links, runs_sections
 from lossbisect.report.html.charts import chart_data
 from lossbisect.report.html.model import Bullets, Charts, Facts, Inline, Link, Mark, Page, Section, Table, Text, Tone
@@ -42,7 +42,6 @@ def _table(result: BisectResult) -> Table:
     rows: list[list[Inline]] = []
     for number, change in enumerate(result.finding.changes, start=1):
         commit = result.commits.at(change.bad)
-        difference = change.judgement.comparison.difference
         rows.append(
             [
                 str(number),
@@ -50,13 +49,12 @@ def _table(result: BisectResult) -> Table:
                 commit.subject,
                 commit.author,
                 commit.date[:10],
-                str(difference.first_difference),
-                _size(change),
-                "; ".join(witness_texts(change)),
+                *change_cells(change),
             ]
         )
-    head = ["", "commit", "subject", "author", "date", "since iteration", "size", "other metrics"]
-    return Table(head=head, rows=rows, numeric=frozenset({5, 6}))
+    what = change_columns(result)
+    head = ["", "commit", "subject", "author", "date", *what]
+    return Table(head=head, rows=rows, numeric=frozenset({5, 6}) if len(what) > 2 else frozenset())
 
 
 def _section(change: Change, result: BisectResult) -> Section:
@@ -66,16 +64,12 @@ def _section(change: Change, result: BisectResult) -> Section:
         ("author", f"{commit.author} <{commit.email}>"),
         ("pull request", _pull_request(change, result)),
         ("before it", f"{before.short} {before.subject}"),
-        ("why", change.judgement.reason),
+        ("why", change.judgement.reason if change.judgement else "; then ".join(change.shown or ())),
     ]
     names = (f"{before.short} before", f"{commit.short} after")
     title = f"{commit.short} {commit.subject}"
-    return Section(title=title, blocks=[Facts(facts), Charts(chart_data([change.judgement], names))])
-
-
-def _size(change: Change) -> str:
-    largest = change.judgement.comparison.difference.largest_rel
-    return "not finite" if largest is None else relative_text(largest)
+    charts = [] if change.judgement is None else [Charts(chart_data([change.judgement], names))]
+    return Section(title=title, blocks=[Facts(facts), *charts])
 
 
 def _linked(change: Change, result: BisectResult) -> Inline:
