@@ -1,13 +1,13 @@
 """Both ends of the range: run, checked, and measured against each other."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from lossbisect.bisect.case import Case, until
 from lossbisect.bisect.cutting import Cutter, may_cut
-from lossbisect.bisect.desk import Agenda, Desk, Job
+from lossbisect.bisect.desk import Agenda, Desk, Job, Judge
 from lossbisect.bisect.events import EventKind
 from lossbisect.bisect.judging import CurveVerdict, curve, measured_noise, missing_iterations
 from lossbisect.bisect.options import Regress
@@ -17,7 +17,7 @@ from lossbisect.errors import EndpointError
 from lossbisect.parsers.runlog import RunLog
 from lossbisect.train.types import Lane
 
-__all__ = ["noise_of", "open_case", "why_not"]
+__all__ = ["END_ROLES", "noise_of", "open_case", "run_in_rounds", "why_not"]
 
 TAIL_LINES = 15
 END_ROLES = (Role.GOOD_END, Role.GOOD_AGAIN, Role.BAD_END, Role.BAD_AGAIN)
@@ -31,16 +31,7 @@ def open_case(desk: Desk) -> Case:
     Raises:
         EndpointError: An end can't be judged.
     """
-    last = len(desk.commits.commits) - 1
     plan = desk.journal.plan
-    ends = [Job(role=Role.GOOD_END, index=-1), Job(role=Role.BAD_END, index=last)]
-    repeat = Job(role=Role.GOOD_AGAIN, index=-1)
-    wanted = [*ends, repeat]
-
-    def agenda(going: Sequence[Job], _free: int) -> Agenda:
-        missing = [job for job in wanted if desk.journal.find(job.role, job.index) is None]
-        now = [job for job in missing if job in ends] or missing
-        return Agenda(start=[job for job in now if job not in going])
 
     def judge(job: Job, log: RunLog, *, is_cut: bool) -> CurveVerdict:
         known = desk.journal.find(Role.GOOD_END, -1)
@@ -53,13 +44,10 @@ def open_case(desk: Desk) -> Case:
         if step.verdict is CommitVerdict.SKIP:
             raise EndpointError(why_not(desk, step))
 
-    for job in wanted:
-        if (known := desk.journal.find(job.role, job.index)) is not None:
-            refuse(known)
     desk.cutter = partial(_cutter, desk)
-    desk.perform(agenda, judge, refuse)
+    run_in_rounds(desk, ((Role.GOOD_END, Role.BAD_END), (Role.GOOD_AGAIN,)), judge, refuse)
     desk.cutter = lambda _job, _out: None
-    good, bad, again = (_log_of(desk, job) for job in wanted)
+    good, bad, again = (_log_of(desk, _end(desk, role)) for role in (Role.GOOD_END, Role.BAD_END, Role.GOOD_AGAIN))
     noise = noise_of(desk, _as_far_as(good, again, plan.metric), again)
     return Case(
         metric=plan.metric,
@@ -72,13 +60,41 @@ def open_case(desk: Desk) -> Case:
     )
 
 
+def run_in_rounds(
+    desk: Desk, rounds: Sequence[Sequence[Role]], judge: Judge, check: Callable[[BisectStep], None]
+) -> None:
+    """Run the ends, those of one round side by side where there are slots, the next round after them.
+
+    Args:
+        desk: Where.
+        rounds: Roles of ends.
+        judge: The verdict of a run.
+        check: Told each run of an end, those of before a stop too; raises if that end can't be used.
+    """
+    jobs = [[_end(desk, role) for role in roles] for roles in rounds]
+
+    def agenda(going: Sequence[Job], _free: int) -> Agenda:
+        missing = ([job for job in each if desk.journal.find(job.role, job.index) is None] for each in jobs)
+        return Agenda(start=[job for job in next(filter(None, missing), []) if job not in going])
+
+    for job in (job for each in jobs for job in each):
+        if (known := desk.journal.find(job.role, job.index)) is not None:
+            check(known)
+    desk.perform(agenda, judge, check)
+
+
+def _end(desk: Desk, role: Role) -> Job:
+    is_old = role in (Role.GOOD_END, Role.GOOD_AGAIN)
+    return Job(role=role, index=-1 if is_old else len(desk.commits.commits) - 1)
+
+
 def _cutter(desk: Desk, job: Job, out: Path) -> Cutter | None:
     """Ends the good end's second run as a run of the search is ended, where the search may do so."""
     plan = desk.journal.plan
     if job.role is not Role.GOOD_AGAIN or not may_cut(plan):
         return None
 
-    ends = (Job(role=Role.GOOD_END, index=-1), Job(role=Role.BAD_END, index=len(desk.commits.commits) - 1))
+    ends = (_end(desk, Role.GOOD_END), _end(desk, Role.BAD_END))
     return Cutter(out / "scalars.ndjson", plan.metric, *(curve(_log_of(desk, end), plan.metric) for end in ends))
 
 

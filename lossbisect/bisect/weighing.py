@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from lossbisect.bisect.desk import Agenda, Desk, Job, Judge
-from lossbisect.bisect.ends import END_ROLES, why_not
+from lossbisect.bisect.desk import Desk, Job, Judge
+from lossbisect.bisect.ends import END_ROLES, run_in_rounds, why_not
 from lossbisect.bisect.judging import CurveVerdict
 from lossbisect.bisect.options import Regress
 from lossbisect.bisect.signs import FailureSign, failure_sign, weigh_crash, weigh_pair
@@ -52,15 +52,6 @@ def run_ends(
     Raises:
         EndpointError: A run of an end says nothing, or not what another run of that end said.
     """
-    last = len(desk.commits.commits) - 1
-    jobs = [
-        [Job(role=role, index=-1 if role in (Role.GOOD_END, Role.GOOD_AGAIN) else last) for role in roles]
-        for roles in rounds
-    ]
-
-    def agenda(going: Sequence[Job], _free: int) -> Agenda:
-        missing = ([job for job in each if desk.journal.find(job.role, job.index) is None] for each in jobs)
-        return Agenda(start=[job for job in next(filter(None, missing), []) if job not in going])
 
     def check(step: BisectStep) -> None:
         if step.verdict is CommitVerdict.SKIP:
@@ -75,10 +66,7 @@ def run_ends(
                 f"{step.reason}. That can't be bisected by single runs."
             )
 
-    for job in (job for each in jobs for job in each):
-        if (known := desk.journal.find(job.role, job.index)) is not None:
-            check(known)
-    desk.perform(agenda, judge, check)
+    run_in_rounds(desk, rounds, judge, check)
 
 
 def _by_crash(desk: Desk) -> Weigh:
