@@ -35,6 +35,7 @@ _QUANTUM = {"grad_norm": 5e-4, "params_norm": 5e-4, "max_attention_logit": 5e-4,
 """Half a unit in the last printed place, absolute, for the columns that aren't printed with seven digits."""
 _OF_THE_ITERATION = frozenset({*_QUANTUM, "learning_rate"})
 """Columns that hold the iteration's own value even where losses are means over the log interval."""
+_SAME_INTERVAL = "Log both runs with the same --log-interval, or one with a divisor of the other's."
 _REPAIRED = "row-2-mean"
 _MAYBE_MEAN = "row-2-undecided"
 _REPAIR_FACTOR = 3.0
@@ -49,14 +50,23 @@ def metrics(log: RunLog) -> tuple[str, ...]:
 
 
 def within(log: RunLog, first: int | None, last: int | None) -> RunLog:
-    """The log with the iterations from first to last only, both inclusive; None leaves an end open."""
+    """The log with the iterations from first to last only, both inclusive; None leaves an end open.
+
+    Raises:
+        AlignmentError: The log has rows, and none of these iterations.
+    """
     import polars as pl
 
     if first is None and last is None:
         return log
     iteration = pl.col("iteration")
     kept = (iteration >= (first or 0)) & ((iteration <= last) if last is not None else pl.lit(value=True))
-    return replace(log, iterations=log.iterations.filter(kept))
+    rows = log.iterations.filter(kept)
+    if rows.is_empty() and log.iterations.height:
+        asked = " ".join(f"{name} {at}" for name, at in (("from", first), ("to", last)) if at is not None)
+        asked += " on" if last is None else ""
+        raise AlignmentError(f"{log.path}: no iteration {asked}; it has {_span(log.iterations, ITERATION)}.")
+    return replace(log, iterations=rows)
 
 
 def is_mean(metric: str) -> bool:
@@ -98,7 +108,7 @@ def align(baseline: RunLog, candidate: RunLog, metric: str, *, on: str = ITERATI
         noun = "iteration" if on == ITERATION else "number of consumed samples"
         raise AlignmentError(
             f"No {noun} in common: {baseline.path} has {_span(left, on)}, {candidate.path} has {_span(right, on)}. "
-            f"Are these runs of the same training?"
+            f"{_why_apart(left, right, on)}"
         )
     for rows, side, other, used in (
         (left, "baseline", "candidate", pair.averaged[0]),
@@ -241,13 +251,23 @@ def _tell_unmatched(
     if joined.is_empty():
         noun = "iteration" if on == ITERATION else "sample"
         ours, theirs = (_interval_text(unmatched[name], noun, on) for name in ("interval", "interval_candidate"))
-        advice = "Log both runs with the same --log-interval, or one with a divisor of the other's."
         raise AlignmentError(
             f"Different log intervals: a row of {baseline.path} is the mean of {ours}, a row of {candidate.path} of "
-            f"{theirs}, and the rows of neither make up a row of the other. {advice}"
+            f"{theirs}, and the rows of neither make up a row of the other. {_SAME_INTERVAL}"
         )
     rows = counted(unmatched.height, "row")
     dropped.append(f"both: {rows} averaged over different numbers of iterations {_which(unmatched)}.")
+
+
+def _why_apart(left: "pl.DataFrame", right: "pl.DataFrame", on: str) -> str:
+    """What to look at where no row of one side is one of the other's."""
+    ours, theirs = (max(rows["interval"].drop_nulls().to_list(), default=None) for rows in (left, right))
+    if on == ITERATION and ours and theirs and ours != theirs:
+        return (
+            f"One logs every {counted(ours, 'iteration')} and the other every {counted(theirs, 'iteration')}. "
+            f"{_SAME_INTERVAL}"
+        )
+    return "Are these runs of the same training?"
 
 
 def _interval_text(column: "pl.Series", noun: str, on: str) -> str:

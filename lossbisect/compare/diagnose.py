@@ -5,9 +5,11 @@ gradient norm, and the course of the loss. Each is a lead and no proof; its evid
 those of real breaks: ``docs/method.md`` lists them.
 """
 
+from lossbisect.compare.breaks import BREAKS
 from lossbisect.compare.evidence import Evidence
 from lossbisect.compare.gates import GATES
-from lossbisect.compare.shapes import BREAKS, COURSES, PRINTED
+from lossbisect.compare.prints import PRINTED
+from lossbisect.compare.shapes import COURSES, course
 from lossbisect.compare.types import Diagnosis
 from lossbisect.compare.witnesses import WITNESSES
 
@@ -17,7 +19,8 @@ __all__ = ["diagnose"]
 def diagnose(evidence: Evidence) -> tuple[Diagnosis, ...]:
     """What the difference's shape speaks for, the most telling first; empty where nothing differs.
 
-    Of the prints that mislead and of the courses only the first one that fits is told.
+    Of the prints that mislead and of the courses only the first one that fits is told. What is constant since a later
+    row than the first one has an onset to explain too.
     """
     told = [found for read in (*GATES, *BREAKS) if (found := read(evidence)) is not None]
     if any(found.shape == "first-loss-far-off" for found in told):
@@ -26,11 +29,14 @@ def diagnose(evidence: Evidence) -> tuple[Diagnosis, ...]:
     if printed is not None:
         return (*told, printed)
     told += [found for read in WITNESSES if (found := read(evidence)) is not None][:2]
-    course = next((found for read in COURSES if (found := read(evidence)) is not None), None)
-    if course is not None and not any(
-        found.shape == "nan" and evidence.onset == _first_break(evidence) for found in told
-    ):
-        told.append(course)
+    if any(found.shape == "nan" and evidence.onset == _first_break(evidence) for found in told):
+        return tuple(told)
+    shape = next((found for read in COURSES if (found := read(evidence)) is not None), None)
+    if shape is not None:
+        told.append(shape)
+        is_constant = shape.shape.startswith("constant-")
+        if is_constant and evidence.began != evidence.finite[0].iteration and (onset := course(evidence)) is not None:
+            told.append(onset)
     return tuple(told)
 
 

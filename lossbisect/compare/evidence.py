@@ -9,9 +9,9 @@ from lossbisect.compare.middle import median
 from lossbisect.compare.types import AlignedCurves, ConfigDifference, Difference, Ends, NoiseFloor
 from lossbisect.parsers.runlog import ConfigValue
 
-__all__ = ["Evidence", "Pair", "constant_ratio", "pairs_of", "signed"]
+__all__ = ["ROWS_OF_A_LEVEL", "Evidence", "Pair", "constant_ratio", "pairs_of", "signed"]
 
-_ROWS_OF_A_LEVEL = 8
+ROWS_OF_A_LEVEL = 8
 """Rows whose median says how far off a curve lies."""
 
 
@@ -75,8 +75,9 @@ class Evidence:
     def began(self) -> int | None:
         """Iteration from which on the judged metric lies off, or None; noise may have hidden its first rows.
 
-        That is the onset, moved back over the rows that already lie off by half as much as those after it. Where no
-        single row is sure, the rows at the end say by how much.
+        That is the onset, moved back over the rows that already lie off by half as much as those after it; one row
+        that noise throws back between such rows doesn't end the walk. Where no single row is sure, the rows at the end
+        say by how much.
         """
         pairs = self.finite
         onset = self.onset
@@ -85,11 +86,12 @@ class Evidence:
         rows = [row for row, pair in enumerate(pairs) if onset is not None and pair.iteration >= onset]
         if onset is not None and not rows:
             return onset
-        start = rows[0] if rows else len(pairs) - _ROWS_OF_A_LEVEL
-        after = pairs[max(0, start) :][:_ROWS_OF_A_LEVEL]
+        start = rows[0] if rows else len(pairs) - ROWS_OF_A_LEVEL
+        after = pairs[max(0, start) :][:ROWS_OF_A_LEVEL]
         level = median(signed(pair) for pair in after)
+        off = [signed(pair) * level >= level * level / 2 for pair in pairs]
         row = max(0, start)
-        while row and signed(pairs[row - 1]) * level > 0 and abs(signed(pairs[row - 1])) >= abs(level) / 2:
+        while row and (off[row - 1] or (row >= 3 and off[row - 2] and off[row - 3])):
             row -= 1
         return pairs[row].iteration
 

@@ -48,9 +48,15 @@ def other_columns(evidence: Evidence) -> Diagnosis | None:
     for name in ("learning_rate", "consumed_samples"):
         for pair in evidence.columns.get(name, ()):
             if _is_apart(pair):
+                is_seen = _differs(evidence) or evidence.is_off
                 return Diagnosis(
                     shape="other-schedule" if name == "learning_rate" else "other-samples",
-                    meaning=f"The {metric_name(name)} of the two runs differs, so they don't do the same training.",
+                    meaning=f"The two runs differ in their {metric_name(name)}, "
+                    + (
+                        "so they don't do the same training."
+                        if is_seen
+                        else "and the loss shows nothing of it: only its logging changed, or it is too early."
+                    ),
                     evidence=f"At iteration {pair.iteration} it is {value_text(pair.baseline)} against "
                     f"{value_text(pair.candidate)}.",
                     check_next="lr, lr_warmup_iters, lr_decay_iters, lr_decay_style, min_lr; after a resume the "

@@ -1,133 +1,28 @@
-"""Shapes of a difference in the loss, and what each speaks for."""
+"""The courses of a difference in the loss, and what each speaks for."""
 
-import math
 from itertools import pairwise
 
-from lossbisect.compare.evidence import Evidence, Pair, constant_ratio, signed
+from lossbisect.compare.evidence import ROWS_OF_A_LEVEL, Evidence, Pair, constant_ratio, signed
 from lossbisect.compare.middle import median, spread
 from lossbisect.compare.types import Diagnosis
-from lossbisect.compare.wording import metric_name, relative_text, value_text
+from lossbisect.compare.wording import relative_text, value_text
 
-__all__ = ["BREAKS", "COURSES", "PRINTED"]
+__all__ = ["COURSES", "course"]
 
-_MATCH = 0.8
-_ROWS_OF_A_LEVEL = 8
 _RETURNED = 0.3
 """Share of a level that may be left where curves are said to meet again."""
 _UNSHARED = 0.3
+_CONSTANT = 0.03
+"""How constant a change is, as a share of it."""
+_CONSTANT_IN_NOISE = 0.1
+"""The same where noise explains that it isn't more so."""
 _ROWS_FOR_WOBBLE = 16
 _WOBBLE_OF_BATCHES = 10.0
 """Changes from row to row so many times as large as noise are the batches'."""
 _MOST_IN_A_QUARTER = 0.7
-"""A jump lies in one quarter of the rows; what grows does so in each."""
+"""A jump lies within a quarter of the rows, wherever that begins; what grows does so in each."""
 _LATE = 4
 """From this iteration on neither the first gradient nor the first update explains an onset."""
-
-
-def nan_on_one_side(evidence: Evidence) -> Diagnosis | None:
-    """A value is NaN or infinite, or isn't printed, where the other side has a number."""
-    for pair in evidence.pairs[evidence.metric]:
-        states = [_state(pair.baseline), _state(pair.candidate)]
-        if states[0] == states[1] or "finite" not in states:
-            continue
-        side = "candidate" if states[1] != "finite" else "baseline"
-        state = states[1] if side == "candidate" else states[0]
-        is_absent = state == "absent"
-        name = metric_name(evidence.metric)
-        return Diagnosis(
-            shape="loss-absent" if is_absent else "nan",
-            meaning=f"The {name} is absent from the {side}'s row: printers leave out a NaN, a negative loss, and the "
-            "loss of an interval in which every iteration was skipped."
-            if is_absent
-            else f"The {name} goes {state} in the {side}.",
-            evidence=f"Iteration {pair.iteration}: {_shown(pair.baseline)} against {_shown(pair.candidate)}; "
-            f"the grad norm there: {_gradient_at(evidence, pair.iteration)}.",
-            check_next="The iteration before it: grad norm, loss scale and skipped iterations; a microbatch whose "
-            "tokens are all masked (division by 0 in pipeline_parallel/schedules.py, multi_token_prediction.py).",
-        )
-    return None
-
-
-def cut_short(evidence: Evidence) -> Diagnosis | None:
-    """One side ends before the other, and wasn't meant to."""
-    ends = evidence.ends
-    if ends is None or ends.cut is None:
-        return None
-    side = "candidate" if ends.candidate < ends.baseline else "baseline"
-    return Diagnosis(
-        shape="cut-short",
-        meaning=f"The {side} ends early, so nothing is known about the iterations after it.",
-        evidence=f"The baseline reaches iteration {ends.baseline}, the candidate {ends.candidate}; {ends.cut}.",
-        check_next="The end of that log and of the other ranks' logs; the scheduler's time limit.",
-    )
-
-
-def rows_missing(evidence: Evidence) -> Diagnosis | None:
-    """One side lacks rows between its first and its last."""
-    if evidence.ends is None or evidence.ends.hole is None:
-        return None
-    return Diagnosis(
-        shape="rows-missing",
-        meaning="Rows are missing in the middle of a log: lines were lost, or only a part of it was kept.",
-        evidence=f"By its own distance from row to row, {evidence.ends.hole}.",
-        check_next="The same lines in the other ranks' logs; a filter such as grep, a full disk, a log server's limit.",
-    )
-
-
-def printing_artefact(evidence: Evidence) -> Diagnosis | None:
-    """Only the print differs: a mean of two iterations in the second row, or the last digit."""
-    loss = evidence.loss
-    if loss.is_identical:
-        return None
-    if loss.first_difference is None and loss.first_divergent is None and loss.iterations:
-        return Diagnosis(
-            shape="last-digit",
-            meaning="Only the last printed digit differs: a printing artefact, no sign of another training.",
-            evidence=f"No row differs by more than its rounding; the largest difference is "
-            f"{relative_text(loss.largest_rel or 0)}.",
-            check_next="Nothing; TensorBoard holds more digits.",
-        )
-    return _second_row_mean(evidence)
-
-
-def _second_row_mean(evidence: Evidence) -> Diagnosis | None:
-    pairs = evidence.finite
-    apart = [row for row, pair in enumerate(pairs) if _apart(evidence, pair)]
-    if len(apart) != 1 or apart == [0]:
-        return None
-    pair, before = pairs[apart[0]], pairs[apart[0] - 1]
-    for mean, own, prior in (
-        (pair.candidate, pair.baseline, before.baseline),
-        (pair.baseline, pair.candidate, before.candidate),
-    ):
-        assert mean is not None and own is not None and prior is not None
-        if abs(2 * mean - prior - own) <= 3 * pair.quantum + 1e-6 * abs(own):
-            return Diagnosis(
-                shape="row-2-mean",
-                meaning="One row is the mean of two iterations on one side: a printing artefact of Megatron-LM.",
-                evidence=f"Iteration {pair.iteration} prints {value_text(mean)}, the mean of {value_text(prior)} "
-                f"and {value_text(own)}; all other rows agree.",
-                check_next="Nothing: core_v0.16 to core_v0.19 don't reset the sums after a process's first row.",
-            )
-    return None
-
-
-def shifted_rows(evidence: Evidence) -> Diagnosis | None:
-    """The candidate's curve is the baseline's, one or two iterations earlier or later."""
-    pairs = evidence.finite
-    if len(pairs) < 6 or _share_equal(evidence, pairs, 0) > 0.5:
-        return None
-    for lag in (1, -1, 2, -2):
-        if _share_equal(evidence, pairs, lag) >= _MATCH:
-            return Diagnosis(
-                shape="row-shift",
-                meaning=f"The candidate's rows are the baseline's, {abs(lag)} {'later' if lag > 0 else 'earlier'}: the "
-                "values or the samples are shifted.",
-                evidence=f"{_share_equal(evidence, pairs, lag):.0%} of the rows agree once they are shifted by "
-                f"{abs(lag)}, {_share_equal(evidence, pairs, 0):.0%} as they are.",
-                check_next="consumed_train_samples at the start and after a resume, and a tool that counts from 0.",
-            )
-    return None
 
 
 def constant_change(evidence: Evidence) -> Diagnosis | None:
@@ -140,17 +35,23 @@ def constant_change(evidence: Evidence) -> Diagnosis | None:
         return None
     deltas = [(pair.candidate or 0.0) - (pair.baseline or 0.0) for pair in pairs]
     offset, wobble = median(deltas), spread(deltas)
-    ratio = constant_ratio(pairs, 0.03 * abs(evidence.loss.shift_rel or 0))
+    shift, noise = abs(evidence.loss.shift_rel or 0), evidence.noise.surely_noise_rel
+    ratio = constant_ratio(pairs, max(_CONSTANT * shift, min(_CONSTANT_IN_NOISE * shift, noise)))
+    quantum = max(pair.quantum for pair in pairs)
+    noise_there = noise * abs(median(pair.baseline or 0.0 for pair in pairs))
+    allowed = max(0.05 * abs(offset), min(_CONSTANT_IN_NOISE * abs(offset), noise_there)) + quantum
+    is_offset = abs(offset) > 3 * quantum and wobble <= allowed
     if ratio is not None and abs(ratio - 1) > 1e-6:
+        also = f" A constant amount of {offset:+.6g} fits as well: the loss hardly moves." if is_offset else ""
         return Diagnosis(
             shape="constant-factor",
             meaning="The loss differs by a constant factor: another normalisation of the loss.",
-            evidence=f"Every row from iteration {pairs[0].iteration} on is {ratio:.6g} times the baseline's.",
+            evidence=f"Every row from iteration {pairs[0].iteration} on is {ratio:.6g} times the baseline's.{also}",
             check_next="calculate_per_token_loss, the number of microbatches, context and data parallel sizes, the "
-            "loss mask; pipeline_parallel/schedules.py and the loss function.",
+            "loss mask; pipeline_parallel/schedules.py and the loss function"
+            + ("; moe_aux_loss_coeff, which loss is printed." if also else "."),
         )
-    quantum = max(pair.quantum for pair in pairs)
-    if abs(offset) > 3 * quantum and wobble <= 0.05 * abs(offset) + quantum:
+    if is_offset:
         return Diagnosis(
             shape="constant-offset",
             meaning="The loss differs by a constant amount: an auxiliary loss is added to it on one side.",
@@ -169,7 +70,7 @@ def temporary_level(evidence: Evidence) -> Diagnosis | None:
     after = [pair for pair in evidence.finite if pair.iteration >= began]
     if not after:
         return None
-    level = median(signed(pair) for pair in after[:_ROWS_OF_A_LEVEL])
+    level = median(signed(pair) for pair in after[:ROWS_OF_A_LEVEL])
     around = [median(signed(pair) for pair in after[max(0, row - 2) : row + 3]) for row in range(len(after))]
     last = max((row for row, size in enumerate(around) if size * level > 0 and abs(size) > abs(level) / 2), default=-1)
     if last < 2 or len(after) - last - 1 < max(5, len(after) // 10):
@@ -316,13 +217,14 @@ def _first_updates(evidence: Evidence, onset: int) -> Diagnosis:
 def _growth(evidence: Evidence, onset: int) -> Diagnosis | None:
     """The difference was there long before it was beyond the noise, and keeps growing."""
     first = evidence.loss.first_difference
-    sizes = [_relative(pair) for pair in evidence.finite if first is not None and pair.iteration >= first]
+    sizes = [abs(signed(pair)) for pair in evidence.finite if first is not None and pair.iteration >= first]
     if len(sizes) < 8 or first is None or onset - first < 3:
         return None
-    quarter = len(sizes) // 4
-    begin, *between, end = (median(sizes[part * quarter : (part + 1) * quarter]) for part in range(4))
-    gains = [later - earlier for earlier, later in pairwise((begin, *between, end))]
-    if end < 3 * begin or min(gains) < 0 or max(gains) > _MOST_IN_A_QUARTER * (end - begin):
+    quarters, eighths = _levels(sizes, 4), _levels(sizes, 8)
+    begin, end = quarters[0], quarters[-1]
+    if end < 3 * begin or quarters != sorted(quarters):
+        return None
+    if max(eighths[part + 2] - eighths[part] for part in range(6)) > _MOST_IN_A_QUARTER * (eighths[-1] - eighths[0]):
         return None
     return Diagnosis(
         shape="slow-growth",
@@ -332,6 +234,11 @@ def _growth(evidence: Evidence, onset: int) -> Diagnosis | None:
         check_next="weight_decay (start_weight_decay, end_weight_decay), adam_eps, layernorm_epsilon, "
         "gradients_in_fp32, cross_entropy_loss_fusion and other fusions; for kernels CompilerBisector.",
     )
+
+
+def _levels(sizes: list[float], parts: int) -> list[float]:
+    """The median of each of so many equal parts, of at least one row each."""
+    return [median(sizes[part * len(sizes) // parts : (part + 1) * len(sizes) // parts]) for part in range(parts)]
 
 
 def _late_jump(evidence: Evidence, onset: int) -> Diagnosis:
@@ -355,43 +262,6 @@ def _late_jump(evidence: Evidence, onset: int) -> Diagnosis:
     )
 
 
-def _state(value: float | None) -> str:
-    if value is None:
-        return "absent"
-    return "finite" if math.isfinite(value) else "NaN" if math.isnan(value) else "infinite"
-
-
-def _shown(value: float | None) -> str:
-    return "none" if value is None else value_text(value)
-
-
-def _gradient_at(evidence: Evidence, iteration: int) -> str:
-    pair = next((pair for pair in evidence.pairs.get("grad_norm", ()) if pair.iteration == iteration), None)
-    return "not logged" if pair is None else f"{_shown(pair.baseline)} against {_shown(pair.candidate)}"
-
-
-def _relative(pair: Pair) -> float:
-    ours, theirs = pair.baseline or 0.0, pair.candidate or 0.0
-    return abs(theirs - ours) / max(abs(ours), abs(theirs), 1e-30)
-
-
-def _apart(evidence: Evidence, pair: Pair) -> bool:
-    """Whether two values differ beyond what is surely noise."""
-    ours, theirs = pair.baseline or 0.0, pair.candidate or 0.0
-    limit = evidence.noise.surely_noise_rel * max(abs(ours), abs(theirs)) + pair.quantum
-    return abs(theirs - ours) > limit
-
-
-def _share_equal(evidence: Evidence, pairs: list[Pair], lag: int) -> float:
-    """Share of rows whose candidate equals the baseline `lag` rows earlier."""
-    rows = [
-        Pair(pairs[row].iteration, pairs[row - lag].baseline, pairs[row].candidate, pairs[row].quantum)
-        for row in range(len(pairs))
-        if 0 <= row - lag < len(pairs)
-    ]
-    return sum(not _apart(evidence, pair) for pair in rows) / len(rows)
-
-
 def _spikes(rows: list[tuple[int, float]]) -> set[int]:
     """Iterations whose value stands out from the three on either side by 5 % and by ten times their spread."""
     found = set()
@@ -406,9 +276,5 @@ def _spikes(rows: list[tuple[int, float]]) -> set[int]:
     return found
 
 
-BREAKS = (nan_on_one_side, cut_short, rows_missing)
-"""A side without a value."""
-PRINTED = (printing_artefact, shifted_rows)
-"""No other training, but another print."""
 COURSES = (shifted_spikes, temporary_level, constant_change, other_order, course)
 """Another training."""

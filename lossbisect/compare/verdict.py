@@ -175,6 +175,8 @@ def _same(comparison: Comparison) -> str:
     moved = [witness for witness in comparison.witnesses.values() if witness.first_divergent is not None]
     if moved:
         text += f"; but {_witness(moved[0])}, so perhaps only its logging changed"
+    if any(item.shape == "other-samples" for item in comparison.diagnoses):
+        text += "; but consumed samples differ, so perhaps only their count changed"
     settings = _telling(comparison)
     if settings and settings[0].kind == "convergence":
         text += f"; {_clause(settings[0])}, with no effect beyond the noise so far"
@@ -187,7 +189,7 @@ def _diverged(comparison: Comparison, onset: int) -> str:
     iterations = comparison.curves.frame["iteration"]
     before = iterations.filter(iterations < onset).to_list()
     broken = (*difference.only_baseline_missing, *difference.only_candidate_missing)
-    if onset in broken:
+    if onset in broken or _is_broken(comparison, onset):
         return f"{name} {_broken(comparison, onset)}{_before(comparison, before)}{_cause(comparison)}"
     if before:
         text = f"{name} diverges from iteration {onset}{_before(comparison, before)}"
@@ -257,6 +259,12 @@ def _before(comparison: Comparison, before: Sequence[int]) -> str:
         return f" (iteration {before[0]} {state})"
     join = "and" if len(before) == 2 else "to"
     return f" (iterations {before[0]} {join} {before[-1]} {state})"
+
+
+def _is_broken(comparison: Comparison, iteration: int) -> bool:
+    """Whether neither side has a number there that the other's could be compared with: NaN against infinity."""
+    row = classify(comparison.curves, comparison.noise).filter(iteration=iteration)
+    return bool(row["is_break"].any())
 
 
 def _broken(comparison: Comparison, iteration: int) -> str:

@@ -89,7 +89,7 @@ def gradient_only(evidence: Evidence) -> Diagnosis | None:
 def logging_only(evidence: Evidence) -> Diagnosis | None:
     """An auxiliary loss moves while training doesn't."""
     gradient = evidence.differences.get("grad_norm")
-    if evidence.onset is not None or (gradient is not None and gradient.first_divergent is not None):
+    if evidence.is_off or (gradient is not None and gradient.first_divergent is not None):
         return None
     for name, difference in evidence.differences.items():
         if name in (evidence.metric, *_TRAINED_BY) or difference.first_divergent is None:
