@@ -354,7 +354,7 @@ def test_a_stage_that_was_killed_before_it_began(tmp_path: Path) -> None:
     (tmp_path / f"cache/bisects/{result.id}.2/journal.ndjson").write_bytes(b'{"kind": "pl')
     assert named(resume_bisect(repo=repo)) == shas[1]
     abort(tmp_path / "cache", result.id)
-    with pytest.raises(StateError, match="to go on with"):
+    with pytest.raises(StateError, match="all were given up"):
         resume_bisect(repo=repo)
 
 
