@@ -216,9 +216,8 @@ def result_of(
 ) -> BisectResult:
     """Put the finding and what git knows about the commit together."""
     has_change = finding.answer in (Answer.FOUND, Answer.UNCONFIRMED, Answer.SEVERAL)
-    left = list(range(finding.good + 1, finding.bad + 1))
-    if finding.answer is Answer.SEVERAL:
-        left = [index for index in places_left(finding.steps, len(commits.commits)) if index in left]
+    between = range(finding.good + 1, finding.bad + 1)
+    places = places_left(finding.steps, len(commits.commits)) if finding.answer is Answer.SEVERAL else between
     return BisectResult(
         id=bisect_id,
         directory=directory,
@@ -226,6 +225,6 @@ def result_of(
         commits=commits,
         finding=finding,
         culprit=culprit,
-        candidates=tuple(commits.commits[index] for index in left) if has_change else (),
+        candidates=tuple(commits.commits[i] for i in places if i in between) if has_change else (),
         repository=repository,
     )

@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from lossbisect.compare.effect import FloatArray
 
-__all__ = ["CLIP", "Likely", "Memory", "innovations", "likely_memories"]
+__all__ = ["CLIP", "FREEDOM", "Likely", "Memory", "innovations", "likely_memories"]
 
 _GAINS = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.5, 8.5, 11.0, 15.0, 20.0, 30.0)
 """Gains of the grid's plain autoregressions."""
 _FORGETTING = (0.0, 0.25, 0.45, 0.6, 0.72, 0.82, 0.9)
 CLIP = 8.0
 """Widths beyond which a value counts as so many: else a spike would echo in the rows after it."""
-_FREEDOM = 3.0
+FREEDOM = 3.0
+"""Of the innovations' Student's t."""
 _MEDIAN_OF_T3 = 0.765
 _ROUNDS = 3
 _SMALLEST = 1e-12
@@ -90,11 +91,11 @@ def likely_memories(nulls: "FloatArray", repeats: int) -> list[Likely]:
     squares = np.square(innovations(cut, _GRID)).reshape(len(_GRID), -1)
     scales = np.maximum(np.sqrt(np.median(squares, axis=1)) / _MEDIAN_OF_T3, _SMALLEST)
     for _ in range(_ROUNDS):
-        weights = (_FREEDOM + 1) / (_FREEDOM + squares / scales[:, None] ** 2)
+        weights = (FREEDOM + 1) / (FREEDOM + squares / scales[:, None] ** 2)
         scales = np.maximum(np.sqrt((weights * squares).mean(axis=1)), _SMALLEST)
-    tails = np.log1p(squares / scales[:, None] ** 2 / _FREEDOM).sum(axis=1)
+    tails = np.log1p(squares / scales[:, None] ** 2 / FREEDOM).sum(axis=1)
     widths = np.array([memory.width for memory in _GRID])
-    fits = -squares.shape[1] * np.log(scales) - (_FREEDOM + 1) / 2 * tails - len(cut) * np.log(widths)
+    fits = -squares.shape[1] * np.log(scales) - (FREEDOM + 1) / 2 * tails - len(cut) * np.log(widths)
     fits *= repeats / len(cut)
     probabilities = np.exp(fits - fits.max())
     probabilities[probabilities < _LEAST_PROBABILITY] = 0.0

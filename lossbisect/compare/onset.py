@@ -12,14 +12,13 @@ Assumption: the shift is about constant once it is there; where it grows instead
 
 from typing import TYPE_CHECKING
 
-from lossbisect.compare.memory import CLIP, Likely, innovations, likely_memories
+from lossbisect.compare.memory import CLIP, FREEDOM, Likely, innovations, likely_memories
 
 if TYPE_CHECKING:
     from lossbisect.compare.effect import FloatArray
 
 __all__ = ["onset_rows"]
 
-_FREEDOM = 3.0
 _COVERAGE = 0.95
 _ROUNDS = 4
 _MEMORIES = 8
@@ -94,7 +93,7 @@ def _log_density(values: "FloatArray") -> "FloatArray":
     """Log density of Student's t, up to a constant."""
     import numpy as np
 
-    return np.asarray(-(_FREEDOM + 1) / 2 * np.log1p(values**2 / _FREEDOM), dtype=np.float64)
+    return np.asarray(-(FREEDOM + 1) / 2 * np.log1p(values**2 / FREEDOM), dtype=np.float64)
 
 
 def _interval(fit: "FloatArray") -> tuple[int, int, int]:
