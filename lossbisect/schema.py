@@ -6,9 +6,8 @@ here (an auxiliary loss, a fork's field) becomes a Float64 column under its own 
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["ITERATION_COLUMNS", "OWN_COLUMNS", "VALIDATION_COLUMNS", "Column", "column_name", "conform", "empty_frame"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """One column of a table.
 
     Attributes:

@@ -126,7 +126,7 @@ class GrowingLog:
             first = _last_attempt(older) - same
             rows = parsed.iterations.filter(pl.col("line_no") > since_line)
             notes = [note for note in parsed.notes if note.line_no is None or note.line_no > since_line]
-            notes = [replace(note, line_no=note.line_no + shift if note.line_no else None) for note in notes]
+            notes = [note._replace(line_no=note.line_no + shift if note.line_no else None) for note in notes]
         rows = rows.with_columns(pl.col("attempt") + first, pl.col("line_no") + shift)
         if older is not None:
             rows = pl.concat([older.iterations, rows], how="diagonal_relaxed")

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from lossbisect.compare.middle import median
@@ -30,7 +31,7 @@ class Pair(NamedTuple):
         return ours is not None and theirs is not None and math.isfinite(ours) and math.isfinite(theirs)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
     """All that a diagnosis looks at.
 
@@ -71,7 +72,7 @@ class Evidence:
         """First divergent iteration of the judged metric."""
         return self.loss.first_divergent
 
-    @property
+    @cached_property
     def began(self) -> int | None:
         """Iteration from which on the judged metric lies off, or None; noise may have hidden its first rows.
 
@@ -102,7 +103,7 @@ class Evidence:
         is_shifted = limit is not None and shift is not None and abs(shift) > limit
         return self.onset is not None or is_shifted or (effect is not None and effect.is_alarm)
 
-    @property
+    @cached_property
     def finite(self) -> list[Pair]:
         """The judged metric's pairs that can be compared."""
         return [pair for pair in self.pairs[self.metric] if pair.is_finite]

@@ -54,33 +54,30 @@ def shifted_rows(evidence: Evidence) -> Diagnosis | None:
     if len(pairs) < 6 or _share_equal(evidence, pairs, 0) > 0.5:
         return None
     for lag in (1, -1, 2, -2):
-        if _share_equal(evidence, pairs, lag) >= _MATCH:
+        if (share := _share_equal(evidence, pairs, lag)) >= _MATCH:
             return Diagnosis(
                 shape="row-shift",
                 meaning=f"The candidate's rows are the baseline's, {abs(lag)} {'later' if lag > 0 else 'earlier'}: the "
                 "values or the samples are shifted.",
-                evidence=f"{_share_equal(evidence, pairs, lag):.0%} of the rows agree once they are shifted by "
+                evidence=f"{share:.0%} of the rows agree once they are shifted by "
                 f"{abs(lag)}, {_share_equal(evidence, pairs, 0):.0%} as they are.",
                 check_next="consumed_train_samples at the start and after a resume, and a tool that counts from 0.",
             )
     return None
 
 
-def _apart(evidence: Evidence, pair: Pair) -> bool:
-    """Whether two values differ beyond what is surely noise."""
-    ours, theirs = pair.baseline or 0.0, pair.candidate or 0.0
+def _apart(evidence: Evidence, pair: Pair, before: Pair | None = None) -> bool:
+    """Whether two values, the baseline's by choice of another row, differ beyond what is surely noise."""
+    ours, theirs = (before or pair).baseline or 0.0, pair.candidate or 0.0
     limit = evidence.noise.surely_noise_rel * max(abs(ours), abs(theirs)) + pair.quantum
     return abs(theirs - ours) > limit
 
 
 def _share_equal(evidence: Evidence, pairs: list[Pair], lag: int) -> float:
     """Share of rows whose candidate equals the baseline `lag` rows earlier."""
-    rows = [
-        Pair(pairs[row].iteration, pairs[row - lag].baseline, pairs[row].candidate, pairs[row].quantum)
-        for row in range(len(pairs))
-        if 0 <= row - lag < len(pairs)
-    ]
-    return sum(not _apart(evidence, pair) for pair in rows) / len(rows)
+    later, earlier = pairs[max(0, lag) :], pairs[max(0, -lag) :]
+    equal = [not _apart(evidence, pair, before) for pair, before in zip(later, earlier, strict=False)]
+    return sum(equal) / len(equal)
 
 
 PRINTED = (printing_artefact, shifted_rows)

@@ -152,9 +152,9 @@ def _shared_wobble(evidence: Evidence) -> float | None:
     limit = _WOBBLE_OF_BATCHES * max(evidence.noise.surely_noise_rel * abs(median(sides[0])), pairs[0].quantum)
     if min(spread(ours), spread(theirs)) <= limit:
         return None
-    from statistics import correlation
+    import polars as pl
 
-    return correlation(ours, theirs, method="ranked")
+    return float(pl.select(pl.corr(pl.lit(pl.Series(ours)), pl.lit(pl.Series(theirs)), method="spearman")).item())
 
 
 def course(evidence: Evidence) -> Diagnosis | None:

@@ -9,7 +9,7 @@ import ast
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lossbisect.parsers.prefixes import peel
 from lossbisect.parsers.runlog import ConfigValue
@@ -17,8 +17,7 @@ from lossbisect.parsers.runlog import ConfigValue
 __all__ = ["Dump", "parse_arguments", "parse_summary", "parse_yaml"]
 
 
-@dataclass(frozen=True, slots=True)
-class Dump:
+class Dump(NamedTuple):
     """A parsed dump.
 
     Attributes:

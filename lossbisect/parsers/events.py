@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lossbisect.parsers.runlog import ConfigValue, Failure
 
@@ -73,8 +73,7 @@ def single_row(
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """One evaluation of one split.
 
     Attributes:
@@ -99,8 +98,7 @@ class Stage(IntEnum):
     LOOP = 4
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """A line that only a starting process prints.
 
     Attributes:
@@ -114,8 +112,7 @@ class Start:
     iteration: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Config:
+class Config(NamedTuple):
     """A dump of the configuration, flat; ``kind`` tells its shape."""
 
     line_no: int
@@ -123,23 +120,20 @@ class Config:
     values: dict[str, ConfigValue]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Version:
+class Version(NamedTuple):
     """Megatron-Core's version, as the run prints it."""
 
     line_no: int
     text: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finish:
+class Finish(NamedTuple):
     """A clean end: all iterations done, or an exit that was asked for."""
 
     line_no: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StepTime:
+class StepTime(NamedTuple):
     """Bridge's ``Step Time``, which another rank prints before the row that it belongs to."""
 
     line_no: int

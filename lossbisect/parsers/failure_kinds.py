@@ -4,15 +4,14 @@ It is the only such table: the parsers name a log's failure by it, and `lossbise
 a run of ours is tried again.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lossbisect.cause import Cause
 
 __all__ = ["FAILURE_KINDS", "Kind"]
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """One way to fail.
 
     Attributes:

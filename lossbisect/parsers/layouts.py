@@ -7,7 +7,7 @@ byte but its digits is left to the slow way; so the quick way decides nothing, i
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lossbisect.parsers.digits import MOST_DIGITS, Shape, scaled, texts_at
 from lossbisect.parsers.records import Record, key_of
@@ -36,8 +36,7 @@ _CLOCK = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?|(?<=\.(?:lo
 _STAMP = re.compile(rb"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?)\] $")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Field:
+class _Field(NamedTuple):
     """One field of a shape.
 
     Attributes:
@@ -80,8 +79,7 @@ class Layout:
     fields: tuple[_Field, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Taken:
+class Taken(NamedTuple):
     """Rows of one shape among some candidates.
 
     Attributes:

@@ -8,9 +8,8 @@ one block, as most are, needs neither, nor what they take to import.
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lossbisect.parsers.rowscan import Layouts
 from lossbisect.parsers.scan import Scan, scan
@@ -29,8 +28,7 @@ HEAD_BLOCKS = 4
 _THREADS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(NamedTuple):
     """A block that is being scanned.
 
     Attributes:

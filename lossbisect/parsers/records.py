@@ -7,7 +7,7 @@ counts only if its closing bar was printed: ``lm loss: 1.03`` may be the start o
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lossbisect.parsers.prefixes import peel
 from lossbisect.schema import column_name
@@ -92,8 +92,7 @@ _MOST_KEYS = 4096
 _OWN_COLUMNS = frozenset({"iteration", "attempt", "window", "is_complete", "line_no", "total", "stamp"})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One training row as printed.
 
     Attributes:
@@ -115,8 +114,7 @@ class Record:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """What a printed key means.
 
     Attributes:

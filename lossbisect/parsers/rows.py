@@ -4,7 +4,7 @@ Pure: a frame of rows as printed goes in, a frame of what they say comes out, wi
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lossbisect.parsers.records import (
     ELAPSED_COLUMN,
@@ -59,8 +59,7 @@ class AttemptFacts:
         return bool(self.stamps) and "." in self.stamps[0]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Meaning:
+class Meaning(NamedTuple):
     """The frame with meaning, and what was done to it."""
 
     frame: "pl.DataFrame"

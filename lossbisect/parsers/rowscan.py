@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lossbisect.parsers.events import Rows, single_row
 from lossbisect.parsers.layouts import Layout, Taken, learn, take
@@ -29,8 +28,7 @@ _MOST_KNOWN = 128
 _MOST_LEARNED = 64  # in one block: where no row is like another, learning only costs
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Run:
+class Run(NamedTuple):
     """Rows of one shape that follow each other in a block, and where each starts, rising."""
 
     offsets: "Offsets"
@@ -95,8 +93,7 @@ def find_rows(block: Block, hits: "Offsets", layouts: Layouts, *, is_quick: bool
     return runs, end
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Quick:
+class _Quick(NamedTuple):
     """Rows of one shape: where they are in the block, and among all candidates."""
 
     layout: Layout

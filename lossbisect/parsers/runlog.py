@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,8 +23,7 @@ class LossKind(StrEnum):
     """The iteration's own value (TensorBoard, golden files, full-precision runs)."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """Something a reader of the table should know.
 
     Attributes:
@@ -53,8 +52,7 @@ class Attempt:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """What ended a run, if it did not end by itself.
 
     Attributes:
@@ -68,8 +66,7 @@ class Failure:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """A checkpoint of which the log tells.
 
     Attributes:
@@ -85,8 +82,7 @@ class Checkpoint:
     path: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Memory:
+class Memory(NamedTuple):
     """One process's report of its device memory.
 
     Attributes:
@@ -104,8 +100,7 @@ class Memory:
     values: Mapping[str, float]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Timing:
+class Timing(NamedTuple):
     """One timer of one report: a time in ms, over the ranks.
 
     Attributes:

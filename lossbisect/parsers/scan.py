@@ -7,8 +7,9 @@ touched, so the cost of a log is that of its rows, not of what other ranks and l
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 from lossbisect.parsers.config_dump import Dump, parse_arguments, parse_summary, parse_yaml
 from lossbisect.parsers.events import Config, Event, Finish, Rows, Stage, Start, StepTime, Version
@@ -29,8 +30,7 @@ _STEP_NEEDLE = "Step Time : "
 _STEP_TIME = re.compile(rb"Step Time : (\d{1,9}\.\d{1,4})s GPU utilization: (\d{1,9}\.\d{1,4})(?:MODEL_)?TFLOP/s/GPU")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """What a block holds.
 
     Attributes:
@@ -58,7 +58,7 @@ class Scan:
             return [
                 replace(item, line_nos=item.line_nos + n_lines)
                 if isinstance(item, Rows)
-                else replace(item, line_no=item.line_no + n_lines)
+                else item._replace(line_no=item.line_no + n_lines)
                 for item in items
             ]
 

@@ -6,14 +6,13 @@ version mends it without another trace in the log, so the time stamps decide: a 
 second iteration really took.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 __all__ = ["RowTime", "decide", "mend"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RowTime:
+class RowTime(NamedTuple):
     """What a row says about time.
 
     Attributes:
@@ -27,8 +26,7 @@ class RowTime:
     elapsed_ms: float | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """Whether a second row is a mean that includes the first.
 
     Attributes:
