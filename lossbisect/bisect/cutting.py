@@ -7,13 +7,16 @@ that is neither goes on to its end: only the whole curve tells what it is.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lossbisect.bisect.options import Regress
 from lossbisect.bisect.types import BisectPlan
 
-__all__ = ["Cutter", "may_cut"]
+__all__ = ["Cutter", "first_difference", "may_cut"]
+
+type EndValues = tuple[Mapping[int, float], Mapping[int, float]]
+"""What is judged of the good and the bad end, by iteration."""
 
 _METRICS = {"lm_loss": "lm loss", "grad_norm": "grad-norm"}
 """What a run's recorded values are called, for the metrics on which a run may be cut."""
@@ -41,21 +44,20 @@ class Cutter:
 
     reason: str | None
 
-    def __init__(self, scalars: Path, metric: str, good: Mapping[int, float], bad: Mapping[int, float]) -> None:
+    def __init__(self, scalars: Path, metric: str, ends: Callable[[], EndValues | None]) -> None:
         """Watch a run.
 
         Args:
             scalars: File that the run appends its values to; need not be there yet.
             metric: What is judged, of a plan that `may_cut`.
-            good: The good end's values by iteration.
-            bad: The bad end's.
+            ends: Gives the ends' values; None as long as they aren't known.
         """
         self.reason = None
         self._scalars = scalars
         self._tag = _METRICS[metric]
-        self._good = good
-        self._bad = bad
-        self._first = next((i for i in sorted(good) if i in bad and not _equal(good[i], bad[i])), None)
+        self._ask_for_ends = ends
+        self._ends: EndValues | None = None
+        self._first: int | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -65,17 +67,21 @@ class Cutter:
 
     def is_sure(self) -> bool:
         """Read what has come since the last time, and say whether the run can be ended."""
+        if self._ends is None and (ends := self._ask_for_ends()) is not None:
+            self._ends, self._first = ends, first_difference(*ends)
         if self.reason is None and self._first is not None:
             for iteration, value in self._new_values():
                 self._take(iteration, value)
         return self.reason is not None
 
     def _take(self, iteration: int, value: float) -> None:
+        assert self._ends is not None
         assert self._first is not None
-        if iteration not in self._good or iteration not in self._bad or self.reason is not None:
+        good, bad = self._ends
+        if iteration not in good or iteration not in bad or self.reason is not None:
             return
-        self._is_good &= _equal(value, self._good[iteration])
-        self._is_bad &= _equal(value, self._bad[iteration])
+        self._is_good &= _equal(value, good[iteration])
+        self._is_bad &= _equal(value, bad[iteration])
         if iteration == self._first and self._is_bad:
             self.reason = f"stopped: verdict sure at iteration {iteration}"
         if iteration == self._first + _MARGIN and self._is_good:
@@ -98,6 +104,11 @@ class Cutter:
                 value = row["value"]
                 values.append((int(row["iteration"]), float(row["nonfinite"] if value is None else value)))
         return values
+
+
+def first_difference(good: Mapping[int, float], bad: Mapping[int, float]) -> int | None:
+    """The first iteration at which both have a value, and not the same; None if there is none."""
+    return next((i for i in sorted(good) if i in bad and not _equal(good[i], bad[i])), None)
 
 
 def _equal(one: float, other: float) -> bool:

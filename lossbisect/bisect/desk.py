@@ -57,10 +57,12 @@ class Agenda:
     Attributes:
         start: Runs to start, the most useful first.
         drop: Runs that go on and whose result is no longer needed.
+        ahead: Runs of the work that follows, to start where slots are left; they go on when this work is done.
     """
 
     start: Sequence[Job] = ()
     drop: Sequence[Job] = ()
+    ahead: Sequence[Job] = ()
 
 
 @dataclass(eq=False)
@@ -70,6 +72,7 @@ class _Running:
     future: "Future[RunRecord]"
     is_dropped: threading.Event
     cutter: Cutter | None
+    is_ahead: bool
 
 
 class Desk:
@@ -121,10 +124,10 @@ class Desk:
         judge: Judge,
         on_step: Callable[[BisectStep], None] = lambda _: None,
     ) -> None:
-        """Run what the agenda asks for until it asks for nothing and nothing goes on.
+        """Run what the agenda asks for until it asks for nothing and nothing goes on but runs of what follows.
 
         Args:
-            agenda: Asked with the jobs that go on and the number of free slots.
+            agenda: Asked with the jobs that go on, those that were begun ahead of it too, and the number of free slots.
             judge: The verdict of a finished run from its curves.
             on_step: Told each new step.
 
@@ -132,30 +135,39 @@ class Desk:
             StateError: A run used another environment than the good end.
             LossbisectError: A run couldn't be started.
         """
+        for each in self._running:
+            each.is_ahead = False
         try:
             while True:
                 going = [each for each in self._running if not each.is_dropped.is_set()]
                 plan = agenda([each.job for each in going], self.slots - len(going))
                 for job in plan.drop:
-                    next(each for each in going if each.job == job and not each.is_dropped.is_set()).is_dropped.set()
-                free = self.slots - sum(not each.is_dropped.is_set() for each in self._running)
-                for job in plan.start[:free]:
+                    self._drop(job)
+                for job in plan.start[: self._free]:
                     self._start(job)
-                if not any(not each.is_dropped.is_set() for each in self._running):
-                    self._wait_for_all()
+                ours = [each for each in self._running if not each.is_ahead]
+                if all(each.is_dropped.is_set() for each in ours):
+                    self._wait_for(ours)
                     return
-                done, _ = wait([each.future for each in self._running], return_when=FIRST_COMPLETED)
-                for each in [each for each in self._running if each.future in done]:
+                for job in plan.ahead[: self._free]:
+                    self._start(job, is_ahead=True)
+                done, _ = wait([each.future for each in ours], return_when=FIRST_COMPLETED)
+                for each in [each for each in ours if each.future in done]:
                     if (step := self._finish(each, judge)) is not None:
                         on_step(step)
         except BaseException:
             self.stop()
             raise
 
+    def drop_what_is_ahead(self) -> None:
+        """End the runs that were begun for the work that follows: it is another one."""
+        for each in self._running:
+            each.is_dropped.set()
+
     def stop(self) -> None:
         """End the runs that go on, and wait for them."""
         self._is_stopping.set()
-        self._wait_for_all()
+        self._wait_for(self._running)
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
@@ -180,7 +192,14 @@ class Desk:
             self._logs[record.out] = self._runner.read(record)
         return self._logs[record.out]
 
-    def _start(self, job: Job) -> None:
+    @property
+    def _free(self) -> int:
+        return self.slots - sum(not each.is_dropped.is_set() for each in self._running)
+
+    def _drop(self, job: Job) -> None:
+        next(each for each in self._running if each.job == job and not each.is_dropped.is_set()).is_dropped.set()
+
+    def _start(self, job: Job, *, is_ahead: bool = False) -> None:
         commit = self.commits.at(job.index)
         number = len(self.steps) + len(self._running) + 1
         text = f"Run {number} ({self.terms.role(job.role)}): {commit.short} {commit.subject}"
@@ -211,15 +230,16 @@ class Desk:
         if self._pool is None:
             # Dropped runs need a moment to end; whoever takes their place must not wait for a thread.
             self._pool = ThreadPoolExecutor(max_workers=2 * self.slots, thread_name_prefix="run")
+        future = self._pool.submit(run)
         self._running.append(
-            _Running(job=job, out=out, future=self._pool.submit(run), is_dropped=is_dropped, cutter=cutter)
+            _Running(job=job, out=out, future=future, is_dropped=is_dropped, cutter=cutter, is_ahead=is_ahead)
         )
 
-    def _wait_for_all(self) -> None:
-        wait([each.future for each in self._running])
-        for each in self._running:
+    def _wait_for(self, runs: Sequence[_Running]) -> None:
+        wait([each.future for each in runs])
+        for each in runs:
             each.future.exception()  # whatever went wrong in a run that nobody needs any more doesn't matter
-        self._running = []
+        self._running = [each for each in self._running if each not in runs]
 
     def _finish(self, each: _Running, judge: Judge) -> BisectStep | None:
         self._running.remove(each)

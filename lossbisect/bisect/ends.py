@@ -1,16 +1,18 @@
 """Both ends of the range: run, checked, and measured against each other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from lossbisect.bisect.case import Case, until
-from lossbisect.bisect.cutting import Cutter, may_cut
+from lossbisect.bisect.cutting import Cutter, first_difference, may_cut
 from lossbisect.bisect.desk import Agenda, Desk, Job, Judge
 from lossbisect.bisect.events import EventKind
 from lossbisect.bisect.judging import CurveVerdict, curve, measured_noise, missing_iterations
+from lossbisect.bisect.likely import likely_in
 from lossbisect.bisect.options import Regress
+from lossbisect.bisect.search import narrow
 from lossbisect.bisect.types import BisectStep, CommitVerdict, Role
 from lossbisect.compare.types import NoiseFloor
 from lossbisect.errors import EndpointError
@@ -24,9 +26,10 @@ END_ROLES = (Role.GOOD_END, Role.GOOD_AGAIN, Role.BAD_END, Role.BAD_AGAIN)
 
 
 def open_case(desk: Desk) -> Case:
-    """Run both ends, at once where there are slots, then the good end again, and measure their noise.
+    """Run both ends, at once where there are slots, and the good end again, and measure their noise.
 
-    The second run is ended once it has repeated all that the search will look at.
+    The second run is ended once it has repeated all that the search will look at. Where slots are left, the search's
+    first run begins beside it.
 
     Raises:
         EndpointError: An end can't be judged.
@@ -45,10 +48,12 @@ def open_case(desk: Desk) -> Case:
             raise EndpointError(why_not(desk, step))
 
     desk.cutter = partial(_cutter, desk)
-    run_in_rounds(desk, ((Role.GOOD_END, Role.BAD_END), (Role.GOOD_AGAIN,)), judge, refuse)
+    run_in_rounds(desk, ((Role.GOOD_END, Role.BAD_END, Role.GOOD_AGAIN),), judge, refuse, partial(_ahead, desk))
     desk.cutter = lambda _job, _out: None
     good, bad, again = (_log_of(desk, _end(desk, role)) for role in (Role.GOOD_END, Role.BAD_END, Role.GOOD_AGAIN))
     noise = noise_of(desk, _as_far_as(good, again, plan.metric), again)
+    if noise.source != "bit-exact":
+        desk.drop_what_is_ahead()
     return Case(
         metric=plan.metric,
         regress=plan.search.regress,
@@ -61,7 +66,11 @@ def open_case(desk: Desk) -> Case:
 
 
 def run_in_rounds(
-    desk: Desk, rounds: Sequence[Sequence[Role]], judge: Judge, check: Callable[[BisectStep], None]
+    desk: Desk,
+    rounds: Sequence[Sequence[Role]],
+    judge: Judge,
+    check: Callable[[BisectStep], None],
+    ahead: Callable[[], Sequence[Job]] = tuple,
 ) -> None:
     """Run the ends, those of one round side by side where there are slots, the next round after them.
 
@@ -70,12 +79,16 @@ def run_in_rounds(
         rounds: Roles of ends.
         judge: The verdict of a run.
         check: Told each run of an end, those of before a stop too; raises if that end can't be used.
+        ahead: What to begin for the work that follows once all ends have been started.
     """
     jobs = [[_end(desk, role) for role in roles] for roles in rounds]
 
     def agenda(going: Sequence[Job], _free: int) -> Agenda:
-        missing = ([job for job in each if desk.journal.find(job.role, job.index) is None] for each in jobs)
-        return Agenda(start=[job for job in next(filter(None, missing), []) if job not in going])
+        by_round = ([job for job in each if desk.journal.find(job.role, job.index) is None] for each in jobs)
+        missing = next(filter(None, by_round), [])
+        start = [job for job in missing if job not in going]
+        is_time = missing and not start
+        return Agenda(start=start, ahead=[job for job in ahead() if job not in going] if is_time else ())
 
     for job in (job for each in jobs for job in each):
         if (known := desk.journal.find(job.role, job.index)) is not None:
@@ -89,13 +102,28 @@ def _end(desk: Desk, role: Role) -> Job:
 
 
 def _cutter(desk: Desk, job: Job, out: Path) -> Cutter | None:
-    """Ends the good end's second run as a run of the search is ended, where the search may do so."""
+    """Ends the good end's second run as a run of the search is ended, where the search may do so; and such a run."""
     plan = desk.journal.plan
-    if job.role is not Role.GOOD_AGAIN or not may_cut(plan):
+    if job.role not in (Role.GOOD_AGAIN, Role.SEARCH) or not may_cut(plan):
         return None
+    return Cutter(out / "scalars.ndjson", plan.metric, partial(_end_values, desk))
 
-    ends = (_end(desk, Role.GOOD_END), _end(desk, Role.BAD_END))
-    return Cutter(out / "scalars.ndjson", plan.metric, *(curve(_log_of(desk, end), plan.metric) for end in ends))
+
+def _end_values(desk: Desk) -> tuple[Mapping[int, float], Mapping[int, float]] | None:
+    """What is judged of both ends; None as long as one of them goes on."""
+    good, bad = (_end(desk, role) for role in (Role.GOOD_END, Role.BAD_END))
+    if any(desk.journal.find(end.role, end.index) is None for end in (good, bad)):
+        return None
+    return curve(_log_of(desk, good), desk.journal.plan.metric), curve(_log_of(desk, bad), desk.journal.plan.metric)
+
+
+def _ahead(desk: Desk) -> Sequence[Job]:
+    """The search's first run, where the ends differ and single runs will say which of them a commit is like."""
+    ends = _end_values(desk)
+    if ends is None or not may_cut(desk.journal.plan) or first_difference(*ends) is None:
+        return ()
+    bracket = narrow(len(desk.commits.commits), desk.verdicts, likely=likely_in(desk))
+    return [Job(role=Role.SEARCH, index=index) for index in bracket.wanted]
 
 
 def _as_far_as(log: RunLog, other: RunLog, metric: str) -> RunLog:

@@ -99,7 +99,7 @@ class ExactHunt(LineSearch):
         if job.role is not Role.SEARCH or case.noise.source != "bit-exact" or not may_cut(self._desk.journal.plan):
             return None
         ends = (curve(case.good, case.metric), curve(case.bad, case.metric))
-        return Cutter(out / "scalars.ndjson", case.metric, *ends)
+        return Cutter(out / "scalars.ndjson", case.metric, lambda: ends)
 
     def _answer(self, bracket: Bracket) -> Finding:
         name, first = self._desk.commits.at(bracket.bad).short, self._terms.first

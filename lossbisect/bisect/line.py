@@ -10,13 +10,12 @@ from lossbisect.bisect.ends import why_not
 from lossbisect.bisect.events import EventKind
 from lossbisect.bisect.judging import CurveVerdict
 from lossbisect.bisect.known import failed_in_a_row, reverts_of, unconfirmed_skips
-from lossbisect.bisect.prune import touches
+from lossbisect.bisect.likely import likely_in
 from lossbisect.bisect.search import Bracket, narrow
 from lossbisect.bisect.telling import narrowed_text
 from lossbisect.bisect.types import BisectStep, CommitInfo, CommitVerdict, Role
 from lossbisect.errors import EndpointError
 from lossbisect.parsers.runlog import RunLog
-from lossbisect.train.reads import reads_of
 from lossbisect.train.types import Outcome
 
 __all__ = ["REPEATED", "LineSearch", "spread"]
@@ -57,7 +56,7 @@ class LineSearch(ABC):
         return CommitVerdict.GOOD if verdict is CommitVerdict.OTHER else verdict
 
     def _search(self) -> Bracket:
-        self._likely = _likely_in(self._desk)
+        self._likely = likely_in(self._desk)
         self._desk.cutter = self._cutter
         self._bracket = self._narrowed([], 1)
         self._desk.perform(self._agenda, self._judge, self._tell)
@@ -209,19 +208,6 @@ def _is_of_use(job: Job, bracket: Bracket) -> bool:
     if job.role is Role.CULPRIT_AGAIN:
         return job.index == bracket.bad
     return job.role is not Role.SEARCH or bracket.good < job.index < bracket.bad
-
-
-def _likely_in(desk: Desk) -> list[int] | None:
-    """Commits that change something that an end's run read; None if that isn't known of both."""
-    ends = [desk.journal.find(Role.GOOD_END, -1), desk.journal.find(Role.BAD_END, len(desk.commits.commits) - 1)]
-    known = [reads for step in ends if step is not None and (reads := reads_of(step.record)) is not None]
-    if desk.commits.changes is None or len(known) < len(ends):
-        return None
-    return [
-        index
-        for index, changes in enumerate(desk.commits.changes)
-        if changes is None or any(touches(changes, reads) for reads in known)
-    ]
 
 
 def spread(low: int, high: int, count: int) -> list[int]:

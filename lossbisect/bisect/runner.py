@@ -63,6 +63,7 @@ class CommitRunner:
         Raises:
             RunCancelledError: `cancel` was called.
         """
+        self._executor.expect(self._spec(Sources(is_ours=True)))
         with self._trees.lend() as pair:
             try:
                 made = self._made(commit, without)

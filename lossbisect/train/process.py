@@ -20,7 +20,7 @@ from lossbisect.train.warm import WarmParent
 __all__ = ["CutShort", "run_process"]
 
 _GRACE_S = 10.0
-_LOOK_UP_S = 0.1
+_LOOK_UP_S = 0.03
 """How often a waiting thread looks whether it shall stop."""
 
 type OnLine = Callable[[str], None] | None
@@ -75,7 +75,7 @@ def _run_cold(
 ) -> int | None:
     try:
         process = subprocess.Popen(
-            how.argv, cwd=how.cwd, env={**os.environ, **how.set_up, **how.env}, stdin=subprocess.DEVNULL,
+            how.argv, cwd=how.cwd, env={**os.environ, **how.variables}, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     except OSError as error:
@@ -156,7 +156,7 @@ class _Halt:
 
 def _keep(output: IO[bytes], console: Path, on_line: OnLine, how: Launch) -> threading.Thread:
     """Copy a process's output line by line until it ends, without secrets, in a thread of its own."""
-    without_secrets = line_redactor({**os.environ, **how.set_up, **how.env})
+    without_secrets = line_redactor({**os.environ, **how.variables})
 
     def copy() -> None:
         with output, console.open("wb", buffering=0) as file:

@@ -38,9 +38,13 @@ class Reads:
             path: The path that changed.
             is_same_file: The file was there before and still is, so that nothing is found or missed that wasn't.
         """
+        if path in self.opened:
+            return True
+        if is_same_file and not self.handed_on:
+            return False
         place = PurePosixPath(path)
         parents = [str(parent) for parent in place.parents]
-        if path in self.opened or not self.handed_on.isdisjoint([path, *parents]):
+        if not self.handed_on.isdisjoint([path, *parents]):
             return True
         if is_same_file:
             return False

@@ -18,7 +18,7 @@ from lossbisect.train.last_will import LastWill
 from lossbisect.train.process import CutShort, run_process
 from lossbisect.train.provenance import mismatch, read_provenance
 from lossbisect.train.recipes import Recipe, load_recipe
-from lossbisect.train.trainers import Launch, launch
+from lossbisect.train.trainers import Launch, launch, start_of
 from lossbisect.train.types import Outcome, RunRecord, RunSpec
 from lossbisect.train.warm import WarmParents
 
@@ -29,6 +29,7 @@ __all__ = [
     "cache_directory",
     "conclude",
     "ending_of",
+    "expect_run",
     "fresh_directory",
     "new_run_directory",
     "prepare",
@@ -126,7 +127,7 @@ def run_recipe(
     """
     ready = prepare(spec, out, port=_free_port())
     how = replace(ready.how, env={**ready.how.env, **(variables or {})})
-    parent = warm.of(how) if warm else None
+    parent = warm.of(how.start) if warm else None
     started_s = time.monotonic()
     try:
         exit_code = run_process(
@@ -136,6 +137,11 @@ def run_recipe(
     except CutShort:
         return conclude(ready, CUT_SHORT, time.monotonic() - started_s)
     return conclude(ready, ending_of(exit_code, spec.timeout_s), time.monotonic() - started_s)
+
+
+def expect_run(spec: RunSpec, warm: WarmParents) -> None:
+    """Start the warm parent of runs like this one, where they have one."""
+    warm.of(start_of(spec, load_recipe(spec.recipe), cache=_interpreter_cache(spec.python), port=0))
 
 
 def prepare(spec: RunSpec, out: Path, *, port: int) -> Prepared:

@@ -14,7 +14,7 @@ from lossbisect.train.render import BRIDGE_RECIPE, bridge_overrides, mlm_argumen
 from lossbisect.train.render_core import core_settings
 from lossbisect.train.types import Lane, RunSpec, Sources, TrainerName
 
-__all__ = ["Launch", "launch", "set_up_of"]
+__all__ = ["Launch", "Start", "launch", "set_up_of", "start_of"]
 
 _INSIDE = Path(__file__).parent / "inside"
 _BRIDGE_SCRIPT = Path("scripts/training/run_recipe.py")
@@ -43,29 +43,45 @@ _CPU_LANE = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    """How all runs of a kind start.
+
+    Attributes:
+        launcher: Interpreter, `launch.py` and the options that don't depend on the run.
+        set_up: Variables to set on top of the caller's environment.
+        preload: File that lists what a warm parent may import beforehand; None: each run must start by itself.
+    """
+
+    launcher: tuple[str, ...]
+    set_up: Mapping[str, str]
+    preload: Path | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
     """How to start a trainer.
 
     Attributes:
-        launcher: Interpreter, `launch.py` and the options that don't depend on the run.
+        start: What is the same for all runs of its kind.
         words: The run's directory, and the trainer's script or module with its arguments.
-        set_up: Variables to set on top of the caller's environment, the same for every run of a lane.
         env: Variables of this run.
         cwd: The directory to start in: the run's own, so that what the trainer writes unasked stays there.
-        preload: File that lists what a warm parent may import beforehand; None: the run must start by itself.
     """
 
-    launcher: tuple[str, ...]
+    start: Start
     words: tuple[str, ...]
-    set_up: Mapping[str, str]
     env: Mapping[str, str]
     cwd: Path
-    preload: Path | None
 
     @property
     def argv(self) -> tuple[str, ...]:
         """The command line that starts the run by itself."""
-        return (*self.launcher, "--out", *self.words)
+        return (*self.start.launcher, "--out", *self.words)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """All that the run gets on top of the caller's environment."""
+        return {**self.start.set_up, **self.env}
 
 
 def launch(spec: RunSpec, recipe: Recipe, *, out: Path, cache: Path, port: int) -> Launch:
@@ -83,13 +99,9 @@ def launch(spec: RunSpec, recipe: Recipe, *, out: Path, cache: Path, port: int) 
         RecipeError: The trainer can't express the recipe.
     """
     target = _in_parts([_TARGETS[spec.trainer](spec, recipe, out, part) for part in parts_of(recipe)])
-    preload = cache / f"preload-{spec.trainer}.json"
-    ours = (str(_INSIDE / "launch.py"), "--lane", spec.lane, "--cache", str(cache), "--preload", str(preload))
-    is_one_rank = recipe.ranks == 1
     return Launch(
-        launcher=(str(spec.python), *(() if is_one_rank else _several_ranks(recipe.ranks, port)), *ours),
+        start=start_of(spec, recipe, cache=cache, port=port),
         words=(str(out), *target),
-        set_up=set_up_of(spec.lane, recipe.ranks),
         env={
             "MASTER_PORT": str(port),
             "PYTHONDONTWRITEBYTECODE": "" if _may_keep_byte_code(spec.sources) else "1",
@@ -97,6 +109,17 @@ def launch(spec: RunSpec, recipe: Recipe, *, out: Path, cache: Path, port: int) 
             **spec.env,
         },
         cwd=out,
+    )
+
+
+def start_of(spec: RunSpec, recipe: Recipe, *, cache: Path, port: int) -> Start:
+    """How runs like ``spec`` start, whatever code they use; arguments as for `launch`."""
+    preload = cache / f"preload-{spec.trainer}.json"
+    ours = (str(_INSIDE / "launch.py"), "--lane", spec.lane, "--cache", str(cache), "--preload", str(preload))
+    is_one_rank = recipe.ranks == 1
+    return Start(
+        launcher=(str(spec.python), *(() if is_one_rank else _several_ranks(recipe.ranks, port)), *ours),
+        set_up=set_up_of(spec.lane, recipe.ranks),
         preload=preload if spec.lane is Lane.CPU and is_one_rank and not spec.env else None,
     )
 

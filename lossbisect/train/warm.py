@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lossbisect.train.trainers import Launch
+from lossbisect.train.trainers import Start
 
 __all__ = ["WarmParent", "WarmParents"]
 
@@ -144,8 +144,8 @@ class WarmParents:
         self._parents: dict[tuple[str, ...], WarmParent] = {}
         self._lock = threading.Lock()
 
-    def of(self, how: Launch) -> WarmParent | None:
-        """The parent for a run; None if the run has to start by itself."""
+    def of(self, how: Start) -> WarmParent | None:
+        """The parent for runs of a kind, which is started if need be; None if they have to start by themselves."""
         if how.preload is None:
             return None
         with self._lock:

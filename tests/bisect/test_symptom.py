@@ -68,21 +68,21 @@ def test_a_run_is_ended_when_its_verdict_is_sure(tmp_path: Path) -> None:
     good = {i: 10.0 - i for i in range(1, 9)}
     bad = {**good, **{i: 20.0 - i for i in range(3, 9)}}
     file = tmp_path / "scalars.ndjson"
-    cutter = Cutter(file, "lm_loss", good, bad)
+    cutter = Cutter(file, "lm_loss", lambda: (good, bad))
     assert not cutter.is_sure()
     recorded(file, {i: bad[i] for i in (1, 2)})
     assert not cutter.is_sure()
     recorded(file, {i: bad[i] for i in (1, 2, 3)})
     assert cutter.is_sure()
     assert cutter.reason == "stopped: verdict sure at iteration 3"
-    cutter = Cutter(recorded(file, {i: good[i] for i in range(1, 5)}), "lm_loss", good, bad)
+    cutter = Cutter(recorded(file, {i: good[i] for i in range(1, 5)}), "lm_loss", lambda: (good, bad))
     assert not cutter.is_sure()
     recorded(file, {i: good[i] for i in range(1, 6)})
     assert cutter.is_sure()
     other = {**good, 3: 7.5}
-    assert not Cutter(recorded(file, other), "lm_loss", good, bad).is_sure()
+    assert not Cutter(recorded(file, other), "lm_loss", lambda: (good, bad)).is_sure()
     early = {**bad, 2: 7.75}
-    assert not Cutter(recorded(file, early), "lm_loss", good, bad).is_sure()
+    assert not Cutter(recorded(file, early), "lm_loss", lambda: (good, bad)).is_sure()
 
 
 def test_a_torn_line_waits_for_its_end(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_torn_line_waits_for_its_end(tmp_path: Path) -> None:
     file = recorded(tmp_path / "scalars.ndjson", {1: 1.5})
     whole = file.read_bytes()
     file.write_bytes(whole[:-5])
-    cutter = Cutter(file, "lm_loss", good, bad)
+    cutter = Cutter(file, "lm_loss", lambda: (good, bad))
     assert not cutter.is_sure()
     file.write_bytes(whole)
     assert cutter.is_sure()

@@ -13,7 +13,7 @@ import pytest
 import lossbisect
 from lossbisect.errors import RunCancelledError
 from lossbisect.train.process import run_process
-from lossbisect.train.trainers import Launch
+from lossbisect.train.trainers import Launch, Start
 from lossbisect.train.warm import WarmParent
 
 
@@ -31,12 +31,17 @@ def test_a_killed_warm_parent_is_a_killed_run(tmp_path: Path) -> None:
         def wait(self, *_: object) -> None:
             return None
 
-    how = Launch(launcher=("true",), words=(), set_up={}, env={}, cwd=tmp_path, preload=None)
+    how = _launch(tmp_path, (), launcher=("true",))
     parent: Any = Dead()
     started_s = time.monotonic()
     assert run_process(how, 600.0, tmp_path / "console.log", None, parent) == -9
     assert time.monotonic() - started_s < 60
     assert run.wait(30) < 0
+
+
+def _launch(folder: Path, words: tuple[str, ...], launcher: tuple[str, ...] = ()) -> Launch:
+    start = Start(launcher=launcher, set_up={}, preload=None)
+    return Launch(start=start, words=words, env={"PYTHONPATH": ""}, cwd=folder)
 
 
 def _importing_parent(folder: Path, seconds: float) -> WarmParent:
@@ -53,7 +58,7 @@ def _writer(folder: Path) -> Launch:
     """A run that leaves a file."""
     (folder / "script.py").write_text("import sys\nopen(sys.argv[1], 'w').close()\n")
     words = (str(folder), str(folder / "script.py"), str(folder / "it ran"))
-    return Launch(launcher=(), words=words, set_up={}, env={"PYTHONPATH": ""}, cwd=folder, preload=None)
+    return _launch(folder, words)
 
 
 def test_a_run_that_waits_for_its_parent_can_be_ended(tmp_path: Path) -> None:
@@ -90,11 +95,7 @@ def test_a_parent_that_died_before_it_could_fork_is_made_up_for(tmp_path: Path) 
     parent = _importing_parent(tmp_path, 600)
     parent._process.kill()  # noqa: SLF001  # as the kernel does when memory is short
     parent._process.wait()  # noqa: SLF001
-    how = _writer(tmp_path)
-    how = Launch(
-        launcher=(sys.executable, "-c", "open('by itself', 'w').close()"), words=(), set_up={}, env=how.env,
-        cwd=tmp_path, preload=None,
-    )  # fmt: skip
+    how = _launch(tmp_path, (), launcher=(sys.executable, "-c", "open('by itself', 'w').close()"))
     assert run_process(how, 60.0, tmp_path / "console.log", None, parent) == 0
     assert (tmp_path / "by itself").exists()
     parent.close()

@@ -42,6 +42,10 @@ class Executor(Protocol):
         """
         ...
 
+    def expect(self, spec: RunSpec) -> None:
+        """Begin with what runs like this one need, whatever their code is: one will be asked for in a moment."""
+        ...
+
     def cancel(self) -> None:
         """End what goes on, whole process groups and jobs; nothing can be run afterwards."""
         ...

@@ -21,7 +21,7 @@ from lossbisect.train.last_will import LastWill
 from lossbisect.train.process import CutShort, run_process
 from lossbisect.train.recipes import load_recipe
 from lossbisect.train.run import CUT_SHORT, Prepared, conclude, ending_of, fresh_directory
-from lossbisect.train.trainers import Launch
+from lossbisect.train.trainers import Launch, Start
 from lossbisect.train.types import Outcome, Provenance, RunRecord, RunSpec
 
 __all__ = ["PLACEHOLDERS", "CommandExecutor", "command_words"]
@@ -77,7 +77,7 @@ class _CommandLaunch(Launch):
 
     @property
     def argv(self) -> tuple[str, ...]:
-        return self.launcher
+        return self.start.launcher
 
 
 class CommandExecutor:
@@ -120,6 +120,9 @@ class CommandExecutor:
             record = conclude(ready, ending_of(code, spec.timeout_s), duration_s)
             return record if code != 0 else self._judge(record, before)
 
+    def expect(self, spec: RunSpec) -> None:
+        """As `Executor.expect`: a command has nothing to begin with."""
+
     def cancel(self) -> None:
         """As `Executor.cancel`."""
         self._slots.stop.set()
@@ -144,9 +147,8 @@ class CommandExecutor:
         if missing := [name for name in ("worktree", "bridge") if not values[name] and self._names(name)]:
             raise TrainerError(f"--command names {{{missing[0]}}}, and there is none here. Add --repo PATH.")
         words = tuple(fill(word, values) for word in self._words)
-        how = _CommandLaunch(
-            launcher=words, words=(), set_up={}, env={**_python_path(spec), **spec.env}, cwd=self._folder, preload=None
-        )
+        start = Start(launcher=words, set_up={}, preload=None)
+        how = _CommandLaunch(start=start, words=(), env={**_python_path(spec), **spec.env}, cwd=self._folder)
         return Prepared(spec=spec, recipe=recipe, out=out, how=how)
 
     def _names(self, name: str) -> bool:

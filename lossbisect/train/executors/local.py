@@ -6,7 +6,7 @@ from lossbisect.errors import TrainerError
 from lossbisect.train.executors.base import OnLine, ShouldStop, Slots
 from lossbisect.train.executors.gpus import gpu_variables, visible_gpus
 from lossbisect.train.last_will import LastWill
-from lossbisect.train.run import run_recipe
+from lossbisect.train.run import expect_run, run_recipe
 from lossbisect.train.types import Lane, RunRecord, RunSpec
 from lossbisect.train.warm import WarmParents
 
@@ -43,6 +43,10 @@ class LocalExecutor:
                 should_stop=should_stop,
                 variables=self._variables(spec, slot),
             )  # fmt: skip
+
+    def expect(self, spec: RunSpec) -> None:
+        """As `Executor.expect`: a warm parent imports meanwhile."""
+        expect_run(spec, self._warm)
 
     def cancel(self) -> None:
         """As `Executor.cancel`."""

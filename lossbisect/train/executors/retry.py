@@ -42,6 +42,10 @@ class RetryingExecutor:
                 raise RunCancelledError("The run was ended before it could be tried again.")
         raise AssertionError("unreachable")
 
+    def expect(self, spec: RunSpec) -> None:
+        """As `Executor.expect`."""
+        self._executor.expect(spec)
+
     def cancel(self) -> None:
         """As `Executor.cancel`."""
         self._stop.set()

@@ -83,6 +83,9 @@ class SlurmExecutor:
                         cancel_job(job_id)
             return conclude(ready, ending, watch.duration_s)
 
+    def expect(self, spec: RunSpec) -> None:
+        """As `Executor.expect`: a job has nothing to begin with."""
+
     def cancel(self) -> None:
         """As `Executor.cancel`."""
         self._slots.stop.set()
@@ -108,8 +111,7 @@ class SlurmExecutor:
                 if path is not None
             ),
         )
-        variables = {**how.set_up, **how.env}
-        job.script.write_text(job_script(job, how.argv, cwd=how.cwd, variables=variables), encoding="utf-8")
+        job.script.write_text(job_script(job, how.argv, cwd=how.cwd, variables=how.variables), encoding="utf-8")
         return job
 
     def _submit(self, job: Job) -> str:

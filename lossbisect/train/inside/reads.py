@@ -35,6 +35,7 @@ class _Reads:
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = tuple(os.path.join(os.path.realpath(root), "") for root in roots)
+        self._bare = frozenset(root[:-1] for root in self._roots)
         self.opened: set[str] = set()
         self.looked_up: set[str] = set()
         self.missed: set[str] = set()
@@ -52,7 +53,7 @@ class _Reads:
             if not isinstance(path, str):
                 return
         full = path if path.startswith("/") else os.path.join(os.getcwd(), path)
-        if full.startswith(self._roots) or os.path.join(full, "") in self._roots:
+        if full.startswith(self._roots) or full in self._bare:
             kind.add(os.path.normpath(full))
 
     def heard(self, event: str, arguments: tuple[Any, ...]) -> None:

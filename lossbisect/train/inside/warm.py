@@ -24,8 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from lossbisect.train.inside.byte_code import make_room
+from lossbisect.train.inside.import_tables import remember_import_tables
 from lossbisect.train.inside.installed import remembered
 from lossbisect.train.inside.preload import Preload
+from lossbisect.train.inside.sources import look_up_quickly
 from lossbisect.train.inside.stage import Run, perform
 
 __all__ = ["serve"]
@@ -39,6 +41,7 @@ def serve(lane: str, cache: Path, preloaded: Path) -> None:
     os.dup2(2, 1)  # what a preloaded module prints must not look like an answer
     make_room(cache)
     preload = Preload(preloaded)
+    remember_import_tables(cache)
     with remembered(cache):
         answers.write(json.dumps({"ready": _load(preload)}) + "\n")
     running: dict[int, int] = {}
@@ -75,6 +78,7 @@ def _load(preload: Preload) -> int:
     gc.disable()  # imports make little garbage, and looking for it takes a tenth of their time
     loaded = preload.load()
     _use_yaml_in_c()
+    look_up_quickly()
     gc.freeze()  # no run looks through, and so copies, what the parent holds
     gc.enable()
     return loaded
