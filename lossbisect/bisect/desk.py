@@ -5,7 +5,7 @@ doesn't matter, and going on after a stop is the same as going on after a run.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -82,17 +82,25 @@ class Desk:
         commits: The range.
         journal: Finished runs.
         slots: How many runs go on at once.
+        kept: Indices of commits of which a run is in the store.
         terms: What both sides are called.
         cutter: What ends a run before its time.
         weigh: Judges how a run ended, in place of its curves; None: a run that doesn't finish is a skip.
     """
 
     def __init__(
-        self, commits: CommitRange, journal: Journal, runner: Runner, on_event: Callable[[Event], None], slots: int
+        self,
+        commits: CommitRange,
+        journal: Journal,
+        runner: Runner,
+        on_event: Callable[[Event], None],
+        slots: int,
+        kept: Collection[int] = (),
     ) -> None:
         self.commits = commits
         self.journal = journal
         self.slots = slots
+        self.kept = kept
         self.terms = terms_of(journal.plan.search)
         self.cutter: Callable[[Job, Path], Cutter | None] = lambda _job, _out: None
         self.weigh: Callable[[Job, RunRecord], CurveVerdict] | None = None

@@ -4,7 +4,7 @@ Each stage is an agenda for the `Desk`: from the steps that are finished to the 
 stop is the same loop: a run that the journal holds isn't run again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from lossbisect.bisect.changes import ChangeHunt
@@ -31,6 +31,7 @@ def drive(
     jobs: int = 1,
     skips_enough: int = SKIPS_ENOUGH,
     harmless: Callable[[CommitInfo], str | None] = lambda _: None,
+    kept: Collection[int] = (),
 ) -> Finding:
     """Find where the curve changes between the good and the bad end.
 
@@ -42,12 +43,13 @@ def drive(
         jobs: How many runs go on at once, at least 1.
         skips_enough: Passed to `narrow`.
         harmless: What a commit changed, if that can't have moved a loss by its looks; it is run once more then.
+        kept: Indices of commits of which a run is in the store, so that it costs nothing.
 
     Raises:
         EndpointError: An end doesn't finish, or the good end doesn't repeat itself well enough.
         StateError: The journal can't be written, or a run's files are gone.
     """
-    desk = Desk(commits, journal, runner_for(runner, journal.plan.search.regress), on_event, jobs)
+    desk = Desk(commits, journal, runner_for(runner, journal.plan.search.regress), on_event, jobs, kept)
     regress, reverts = journal.plan.search.regress, may_revert(journal.plan)
     desk.say(EventKind.NOTE, plan_text(len(commits.commits), jobs, revert=reverts, regress=regress))
     if journal.plan.search.bridge_follows:

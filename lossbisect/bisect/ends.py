@@ -10,7 +10,7 @@ from lossbisect.bisect.cutting import Cutter, first_difference, may_cut
 from lossbisect.bisect.desk import Agenda, Desk, Job, Judge
 from lossbisect.bisect.events import EventKind
 from lossbisect.bisect.judging import CurveVerdict, curve, measured_noise, missing_iterations
-from lossbisect.bisect.likely import likely_in
+from lossbisect.bisect.likely import preferred_in
 from lossbisect.bisect.options import Regress
 from lossbisect.bisect.search import narrow
 from lossbisect.bisect.types import BisectStep, CommitVerdict, Role
@@ -86,9 +86,10 @@ def run_in_rounds(
     def agenda(going: Sequence[Job], _free: int) -> Agenda:
         by_round = ([job for job in each if desk.journal.find(job.role, job.index) is None] for each in jobs)
         missing = next(filter(None, by_round), [])
-        start = [job for job in missing if job not in going]
-        is_time = missing and not start
-        return Agenda(start=start, ahead=[job for job in ahead() if job not in going] if is_time else ())
+        return Agenda(
+            start=[job for job in missing if job not in going],
+            ahead=[job for job in ahead() if job not in going] if missing else (),
+        )
 
     for job in (job for each in jobs for job in each):
         if (known := desk.journal.find(job.role, job.index)) is not None:
@@ -122,7 +123,7 @@ def _ahead(desk: Desk) -> Sequence[Job]:
     ends = _end_values(desk)
     if ends is None or not may_cut(desk.journal.plan) or first_difference(*ends) is None:
         return ()
-    bracket = narrow(len(desk.commits.commits), desk.verdicts, likely=likely_in(desk))
+    bracket = narrow(len(desk.commits.commits), desk.verdicts, preferred=preferred_in(desk))
     return [Job(role=Role.SEARCH, index=index) for index in bracket.wanted]
 
 

@@ -10,7 +10,7 @@ from lossbisect.bisect.ends import why_not
 from lossbisect.bisect.events import EventKind
 from lossbisect.bisect.judging import CurveVerdict
 from lossbisect.bisect.known import failed_in_a_row, reverts_of, unconfirmed_skips
-from lossbisect.bisect.likely import likely_in
+from lossbisect.bisect.likely import preferred_in
 from lossbisect.bisect.search import Bracket, narrow
 from lossbisect.bisect.telling import narrowed_text
 from lossbisect.bisect.types import BisectStep, CommitInfo, CommitVerdict, Role
@@ -41,7 +41,7 @@ class LineSearch(ABC):
         self._last = len(desk.commits.commits) - 1
         self._target = self._last
         self._bracket: Bracket | None = None
-        self._likely: list[int] | None = None
+        self._preferred: tuple[Sequence[int], ...] = ()
 
     @abstractmethod
     def _judge(self, job: Job, log: RunLog, *, is_cut: bool) -> CurveVerdict:
@@ -56,7 +56,7 @@ class LineSearch(ABC):
         return CommitVerdict.GOOD if verdict is CommitVerdict.OTHER else verdict
 
     def _search(self) -> Bracket:
-        self._likely = likely_in(self._desk)
+        self._preferred = preferred_in(self._desk)
         self._desk.cutter = self._cutter
         self._bracket = self._narrowed([], 1)
         self._desk.perform(self._agenda, self._judge, self._tell)
@@ -116,7 +116,7 @@ class LineSearch(ABC):
             {i: side for i, side in sides.items() if i < self._target},
             jobs=jobs,
             running=running,
-            likely=self._likely,
+            preferred=self._preferred,
             skips_enough=self._skips_enough,
         )
 

@@ -1,6 +1,6 @@
 """A bisection looked at from outside: its answer, or how far it is. Runs nothing and writes nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +100,11 @@ class _Past:
         """As `Workplace.runner`."""
         del plan, journal
         return nullcontext(_Onlooker())
+
+    def kept(self, plan: BisectPlan) -> Collection[str]:
+        """As `Workplace.kept`: nothing is run."""
+        del plan
+        return ()
 
 
 def recall_bisect(

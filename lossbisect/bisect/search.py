@@ -65,7 +65,7 @@ def narrow(
     *,
     jobs: int = 1,
     running: Sequence[int] = (),
-    likely: Sequence[int] | None = None,
+    preferred: Sequence[Sequence[int]] = (),
     skips_enough: int = SKIPS_ENOUGH,
 ) -> Bracket:
     """The bracket that the verdicts leave, and what to test next.
@@ -75,8 +75,9 @@ def narrow(
         verdicts: What is known so far, by index. Both ends are known and may be left out.
         jobs: How many runs can be started.
         running: Indices that are being tested.
-        likely: Indices that may hold the change as far as can be foreseen, ascending: as long as there are such ones
-            they alone count in what is chosen. It changes the order, never the answer. None: all.
+        preferred: Indices that are better tested than others, ascending, those that are best first, and then others.
+            The first of these groups that has any left to test counts alone in what is chosen. That changes the order,
+            never the answer.
         skips_enough: Once every untested candidate lies between two skipped ones and there are this many skipped ones,
             the search ends with several candidates.
     """
@@ -89,7 +90,7 @@ def narrow(
     untested = bad - good - 1 - len(skipped)
     is_over = untested == 0 or _is_walled_in(good, bad, skipped, skips_enough)
     inner = [i for i in running if good < i < bad]
-    wanted = _chosen(good, bad, jobs, inner, skipped, likely)
+    wanted = _chosen(good, bad, jobs, inner, skipped, preferred)
     return Bracket(
         good=good,
         bad=bad,
@@ -101,10 +102,16 @@ def narrow(
 
 
 def _chosen(
-    good: int, bad: int, jobs: int, running: Sequence[int], skipped: Sequence[int], likely: Sequence[int] | None
+    good: int,
+    bad: int,
+    jobs: int,
+    running: Sequence[int],
+    skipped: Sequence[int],
+    preferred: Sequence[Sequence[int]],
 ) -> tuple[int, ...]:
-    """What to test: the range without its unlikely commits is cut as if it were the whole one."""
-    places = range(good + 1, bad + 1) if likely is None else _kept(good, bad, [*running, *skipped], likely)
+    """What to test: the range without what isn't preferred is cut as if it were the whole one."""
+    known = [*running, *skipped]
+    places = next((kept for group in preferred if (kept := _kept(good, bad, known, group))), range(good + 1, bad + 1))
     at = {index: place for place, index in enumerate(places)}
     segment = Segment(start=0, stop=len(places), mass=1.0)
     chosen = choose(
@@ -113,10 +120,11 @@ def _chosen(
     return tuple(places[place] for place in chosen)
 
 
-def _kept(good: int, bad: int, known: Sequence[int], likely: Sequence[int]) -> Sequence[int]:
-    inner = likely[bisect_right(likely, good) : bisect_left(likely, bad)]
+def _kept(good: int, bad: int, known: Sequence[int], group: Sequence[int]) -> Sequence[int]:
+    """Where to cut if only this group counts; empty if nothing of it is left to test."""
+    inner = group[bisect_right(group, good) : bisect_left(group, bad)]
     # A run at a commit tells of those up to it: one just before a likely commit is as good as one well before it.
-    return sorted({*inner, *known, bad}) if set(inner) - set(known) else range(good + 1, bad + 1)
+    return sorted({*inner, *known, bad}) if set(inner) - set(known) else ()
 
 
 def _is_walled_in(good: int, bad: int, skipped: tuple[int, ...], skips_enough: int) -> bool:

@@ -1,6 +1,6 @@
 """Where a bisection's stages take place: journals in the work directory, runs by the executor or from the store."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +77,12 @@ class WorkDirectory:
         stored = StoredRunner(own, self._stored_runs(journal), own.spec_of)
         follows = plan.search.bridge_follows
         yield FollowingRunner(stored, self.code, plan.bridge_commit) if follows else stored
+
+    def kept(self, plan: BisectPlan) -> Collection[str]:
+        """As `Workplace.kept`."""
+        if self.given is not None or plan.scope.searched is not Searched.MCORE:
+            return ()
+        return StoredRuns(cache_directory(), self.store).commits(self._runner(plan).spec_of(plan.good))
 
     def _runner(self, plan: BisectPlan) -> CommitRunner:
         """The runner of a stage: a new one, or that of an earlier stage that differs in nothing that a run sees."""

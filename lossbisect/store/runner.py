@@ -2,7 +2,7 @@
 
 import shutil
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
@@ -111,6 +111,16 @@ class StoredRuns:
             self._has_run = True  # not before: a run that nobody waited for was none
         self._keep(key, record, on_line)
         return record
+
+    def commits(self, spec: RunSpec) -> Collection[str]:
+        """Full SHAs of Megatron-Core's commits of which the store has a run like this one; none if it can't be used."""
+        if self._use is not StoreUse.NORMAL:
+            return ()
+        key = key_of(spec, self._store.root)
+        try:
+            return () if isinstance(key, NotStored) else self._store.commits(key)
+        except StoreError:
+            return ()
 
     def take_back_failures(self) -> None:
         """Forget the failures that were kept: what looked like the commits' own was the machine's."""

@@ -129,6 +129,21 @@ class RunStore:
             [key.recipe_digest, key.trainer.value, key.lane.value, key.environment.digest, Outcome.FINISHED.value],
         )
 
+    def commits(self, key: RunKey) -> frozenset[str]:
+        """Megatron-Core's commits of which there are curves, whole or cut, of what this key is about otherwise."""
+        if not self.file.exists():
+            return frozenset()
+        with reading(self.file) as connection:
+            rows = connection.execute(
+                "SELECT DISTINCT mcore_commit FROM runs WHERE recipe_digest = ? AND trainer = ? AND lane = ? AND "
+                "environment = ? AND bridge_commit IS ? AND outcome IN (?, ?) AND NOT is_stale",
+                [
+                    key.recipe_digest, key.trainer.value, key.lane.value, key.environment.digest, key.bridge_commit,
+                    Outcome.FINISHED.value, Outcome.CUT.value,
+                ],
+            ).fetchall()  # fmt: skip
+        return frozenset(row["mcore_commit"] for row in rows)
+
     def runs(self, chosen: RunFilter | None = None) -> list[StoredRun]:
         """Runs that fit a filter, the newest last; unusable ones included."""
         return self._select(*_clauses(chosen))
