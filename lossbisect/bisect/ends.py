@@ -48,7 +48,8 @@ def open_case(desk: Desk) -> Case:
             raise EndpointError(why_not(desk, step))
 
     desk.cutter = partial(_cutter, desk)
-    run_in_rounds(desk, ((Role.GOOD_END, Role.BAD_END, Role.GOOD_AGAIN),), judge, refuse, partial(_ahead, desk))
+    rounds = ((Role.GOOD_END, Role.BAD_END), (Role.GOOD_AGAIN,))
+    run_in_rounds(desk, rounds, judge, refuse, overlap=partial(_is_run_anew, desk), ahead=partial(_ahead, desk))
     desk.cutter = lambda _job, _out: None
     good, bad, again = (_log_of(desk, _end(desk, role)) for role in (Role.GOOD_END, Role.BAD_END, Role.GOOD_AGAIN))
     noise = noise_of(desk, _as_far_as(good, again, plan.metric), again)
@@ -70,6 +71,8 @@ def run_in_rounds(
     rounds: Sequence[Sequence[Role]],
     judge: Judge,
     check: Callable[[BisectStep], None],
+    *,
+    overlap: Callable[[], bool] = lambda: False,
     ahead: Callable[[], Sequence[Job]] = tuple,
 ) -> None:
     """Run the ends, those of one round side by side where there are slots, the next round after them.
@@ -79,17 +82,16 @@ def run_in_rounds(
         rounds: Roles of ends.
         judge: The verdict of a run.
         check: Told each run of an end, those of before a stop too; raises if that end can't be used.
+        overlap: Whether a round may begin as soon as a slot is free.
         ahead: What to begin for the work that follows once all ends have been started.
     """
     jobs = [[_end(desk, role) for role in roles] for roles in rounds]
 
     def agenda(going: Sequence[Job], _free: int) -> Agenda:
         by_round = ([job for job in each if desk.journal.find(job.role, job.index) is None] for each in jobs)
-        missing = next(filter(None, by_round), [])
-        return Agenda(
-            start=[job for job in missing if job not in going],
-            ahead=[job for job in ahead() if job not in going] if missing else (),
-        )
+        missing = list(filter(None, by_round))
+        now = [job for each in missing[: 2 if overlap() else 1] for job in each if job not in going]
+        return Agenda(start=now, ahead=[job for job in ahead() if job not in going] if missing else ())
 
     for job in (job for each in jobs for job in each):
         if (known := desk.journal.find(job.role, job.index)) is not None:
@@ -116,6 +118,12 @@ def _end_values(desk: Desk) -> tuple[Mapping[int, float], Mapping[int, float]] |
     if any(desk.journal.find(end.role, end.index) is None for end in (good, bad)):
         return None
     return curve(_log_of(desk, good), desk.journal.plan.metric), curve(_log_of(desk, bad), desk.journal.plan.metric)
+
+
+def _is_run_anew(desk: Desk) -> bool:
+    """Whether an end has come from a run of now: what the store has of the second run will do only for known ends."""
+    ends = (Role.GOOD_END, Role.BAD_END)
+    return any(step.role in ends and step.record.stored_as is None for step in desk.steps)
 
 
 def _ahead(desk: Desk) -> Sequence[Job]:
