@@ -90,6 +90,19 @@ def test_a_stored_run_stands_for_what_was_asked(make_tree: MakeTree, tmp_path: P
     assert (again.spec.sources.stands_for, runs.ran) == ("b" * 40, 1)
 
 
+def test_commits_that_were_run_are_known_where_the_store_may_answer(
+    make_tree: MakeTree, tmp_path: Path, cache: Path
+) -> None:
+    """They are told to a search that takes runs from the store, and to no other; a broken store knows none."""
+    runs = Runs(ours(make_tree(TRAIN)), tmp_path)
+    runs.get(StoredRuns(cache))
+    assert set(StoredRuns(cache).commits(runs.spec)) == {runs.spec.sources.mcore_commit}
+    for use in (StoreUse.FRESH, StoreUse.OFF):
+        assert not StoredRuns(cache, use).commits(runs.spec)
+    RunStore(cache).file.write_bytes(b"no store")
+    assert not StoredRuns(cache).commits(runs.spec)
+
+
 def test_no_store_and_fresh(make_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
     """Without the store nothing is taken or kept; fresh runs anew, and keeps it as a repeat."""
     runs = Runs(ours(make_tree(TRAIN)), tmp_path)

@@ -38,6 +38,21 @@ def test_a_stored_run_comes_back_whole(store: RunStore, tmp_path: Path) -> None:
         assert (tmp_path / "again" / name).read_bytes() == (ran.out / name).read_bytes()
 
 
+def test_commits_are_those_that_the_same_question_has_curves_of(store: RunStore, tmp_path: Path) -> None:
+    """Whole runs and cut ones count; a failure and another recipe's run don't."""
+    assert store.commits(made_key()) == frozenset()
+    failed = {"outcome": Outcome.FAILED, "exit_code": 1, "reason": "ImportError: no", "cause": Cause.OWN}
+    for key, how in (
+        (made_key("a" * 40), {}),
+        (made_key("b" * 40), {"outcome": Outcome.CUT, "reason": "sure at iteration 3"}),
+        (made_key("c" * 40), failed),
+        (made_key("d" * 40, recipe="two"), {}),
+    ):
+        ran = replace(made_run(tmp_path / key.mcore_commit, key), **how)  # type: ignore[arg-type]
+        assert isinstance(store.add(key, ran), str)
+    assert store.commits(made_key("f" * 40)) == {"a" * 40, "b" * 40}
+
+
 def test_repetitions_are_runs_of_their_own(store: RunStore, tmp_path: Path) -> None:
     """Whoever has the first run gets the second, and whoever has both gets none."""
     key = made_key()

@@ -10,6 +10,7 @@ from lossbisect.compare import Verdict, compare_logs
 from lossbisect.train import Outcome, RunRecord, Sources, TrainerName, read_run, run_recipe
 from lossbisect.train.defaults import run_spec
 from lossbisect.train.recipes import built_in_names, load_recipe
+from lossbisect.train.run import expect_run
 from lossbisect.train.warm import WarmParents
 
 pytestmark = pytest.mark.real
@@ -35,8 +36,10 @@ def test_a_warm_run_is_the_cold_one_bit_for_bit(bridge: RunRecord, folder: Path)
     """Runs forked from a warm parent record the very digits of a run that started by itself."""
     parents = WarmParents()
     try:
+        expect_run(bridge.spec, parents)
         again = [_run(TrainerName.BRIDGE, folder / f"warm-{number}", parents) for number in range(2)]
         assert parents.forked == 2
+        assert len(parents._parents) == 1, "the one that was started when the run was expected"  # noqa: SLF001
     finally:
         parents.close()
 
