@@ -48,7 +48,7 @@ def test_commits_are_those_that_the_same_question_has_curves_of(store: RunStore,
         (made_key("c" * 40), failed),
         (made_key("d" * 40, recipe="two"), {}),
     ):
-        ran = replace(made_run(tmp_path / key.mcore_commit, key), **how)  # type: ignore[arg-type]
+        ran = replace(made_run(tmp_path / key.mcore_commit, key), **how)
         assert isinstance(store.add(key, ran), str)
     assert store.commits(made_key("f" * 40)) == {"a" * 40, "b" * 40}
 

@@ -113,6 +113,31 @@ def test_bridge_counts_masked_tokens_in_the_multi_token_loss(parents: WarmParent
     assert mlm.iterations["mtp_1_loss"][0] != bridge.iterations["mtp_1_loss"][0]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("recipe", "trainer"),
+    [
+        (name, trainer)
+        for name in built_in_names()
+        if name.endswith("-cpu")
+        for trainer in BOTH
+        if trainer in load_recipe(name).trainers
+    ],
+)
+def test_every_recipe_is_the_same_cold_and_warm(
+    recipe: str, trainer: TrainerName, parents: WarmParents, folder: Path
+) -> None:
+    """Whatever a recipe reaches, a run forked from a warm parent gives every digit of one that started by itself."""
+    spec, forked = run_spec(Sources(), trainer=trainer, recipe=recipe, python=PYTHON), parents.forked
+    cold = run_recipe(spec, folder / f"{recipe}-{trainer}-cold")
+    warm = run_recipe(spec, folder / f"{recipe}-{trainer}-warm", warm=parents)
+    assert [cold.outcome, warm.outcome] == [Outcome.FINISHED] * 2, (cold.reason, warm.reason)
+    assert parents.forked > forked
+    comparison = compare_logs(read_run(cold), read_run(warm), tolerance=0).comparison
+    assert comparison.difference.is_identical
+    assert [name for name, found in comparison.witnesses.items() if not found.is_identical] == []
+
+
 def test_a_run_tells_what_it_ran(bridge: RunRecord) -> None:
     """The provenance line names the installed megatron.core and the lane; the installed package has no commit."""
     ran = bridge.provenance
