@@ -1,4 +1,4 @@
-"""How long the tool takes from a cold start, whole processes timed, beside the libraries alone that it can't do without.
+"""How long the tool takes from a cold start: whole processes, beside the libraries alone that it can't do without.
 
     python -m benchmarks.cold_start [--rounds 10] [--rows 1000]
 
