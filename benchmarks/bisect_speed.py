@@ -4,9 +4,10 @@
 
 Both search the demo's history, in turn, each time from a fresh working directory and an empty run store; the compiled
 data-set helpers, and the list of what a run imports, are in the cache for both. `lossbisect bisect` trains both ends,
-repeats the good one, and confirms its answer; git trusts the ends it is given, and each of its judges starts cold. If
-LOSSBISECT_MLM_REPO, LOSSBISECT_MLM_GOOD and LOSSBISECT_MLM_BAD name a Megatron-LM checkout and two of its commits,
-these are searched instead, with the recipe that LOSSBISECT_RECIPE names, if it does.
+repeats the good one, and confirms its answer; then it is asked once more, with the runs of the first time in the
+store. git trusts the ends it is given, and each of its judges starts cold. If LOSSBISECT_MLM_REPO, LOSSBISECT_MLM_GOOD
+and LOSSBISECT_MLM_BAD name a Megatron-LM checkout and two of its commits, these are searched instead, with the recipe
+that LOSSBISECT_RECIPE names, if it does.
 
 Time by phase is added up over runs that go on side by side: *iterations* and *compile* (of the data-set helper) are
 what the trainers say, *import and set-up* is the rest of a run; *checkout* and *decision* are the tool's own. Of git's
@@ -76,15 +77,13 @@ def _call(command: list[str], cwd: Path, cache: Path) -> str:
     return done.stdout
 
 
-def _timed(search: "Case", cache: Path, how: str, folder: Path) -> Timing:
-    own = folder / "cache"
-    shutil.copytree(cache, own, ignore=shutil.ignore_patterns("store*"))
+def _timed(search: Case, cache: Path, how: str, folder: Path) -> Timing:
     if how == "git":  # its search moves HEAD, and the user's must not move
         copy = folder / "copy"
         shutil.copytree(search.repo, copy, symlinks=True)
         search = replace(search, repo=copy, moving=copy / search.moving.relative_to(search.repo))
     wall_s, cpu_s = time.monotonic(), _cpu_s()
-    consoles, named, spent = (_by_git if how == "git" else _by_lossbisect)(search, own, folder)
+    consoles, named, spent = (_by_git if how == "git" else _by_lossbisect)(search, cache, folder)
     wall_s, cpu_s = time.monotonic() - wall_s, _cpu_s() - cpu_s
     phases = _told(consoles)
     if how == "git":
@@ -117,7 +116,7 @@ def _by_lossbisect(case: Case, cache: Path, folder: Path) -> Found:
     timed = [sys.executable, str(Path(__file__).with_name("timed.py")), str(spent)]
     command = [*timed, "bisect", "--repo", str(case.repo), *ends, "--work-dir", str(folder), "--json", *_recipe()]
     report = json.loads(_call(command, folder, cache))
-    records = [step["record"] for step in report["steps"]]
+    records = [step["record"] for step in report["steps"] if not step["record"]["stored_as"]]
     phases = {"runs": sum(record["duration_s"] for record in records), **json.loads(spent.read_text(encoding="utf-8"))}
     return [Path(record["out"]) / "console.log" for record in records], report["culprit"]["sha"], phases
 
@@ -164,12 +163,16 @@ def main() -> None:
             ["git", "rev-list", "--first-parent", "--count", f"{case.good}..{case.bad}"], case.moving, cache
         )
         print(f"{commits.strip()} commits; {os.cpu_count()} cores")
-        timings: dict[str, list[Timing]] = {"lossbisect": [], "git": []}
+        timings: dict[str, list[Timing]] = {"lossbisect": [], "once more": [], "git": []}
         for round_number in range(options.rounds):
+            kept = cache
             for how, found in timings.items():
                 place = folder / f"{how}-{round_number}"
                 place.mkdir()
-                timing = _timed(case, cache, how, place)
+                if how != "once more":
+                    kept = place / "cache"
+                    shutil.copytree(cache, kept, ignore=shutil.ignore_patterns("store*"))
+                timing = _timed(case, kept, how, place)
                 found.append(timing)
                 print(f"{how:10}  {timing}", flush=True)
         ratios = [ours.wall_s / git.wall_s for ours, git in zip(timings["lossbisect"], timings["git"], strict=True)]
