@@ -6,7 +6,7 @@ journal of its own, and what follows from its answer is worked out anew each tim
 state.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -56,8 +56,8 @@ class Workplace(Protocol):
         """What runs the commits of a stage."""
         ...
 
-    def kept(self, plan: BisectPlan) -> Collection[str]:
-        """Full SHAs of commits of which the store has a run that will probably do for this stage."""
+    def kept(self, plan: BisectPlan) -> Sequence[Collection[str]]:
+        """Full SHAs of commits of which the store has a run that will probably do, in groups, the best first."""
         ...
 
 
@@ -112,7 +112,6 @@ class Chain:
 
         def search(desk: Desk, journal: Journal, runner: Runner) -> BisectResult:
             repo = searched_repo(self.code, plan.scope.searched)
-            stored = self._workplace.kept(plan)
             finding = drive(
                 desk.commits,
                 journal,
@@ -120,7 +119,10 @@ class Chain:
                 on_event=self._on_event,
                 jobs=self._workplace.jobs,
                 harmless=nothing if plan.stage.kind in _NOBODY else partial(looks_harmless, repo),
-                kept=[index for index, commit in enumerate(desk.commits.commits) if commit.sha in stored],
+                kept=[
+                    [index for index, commit in enumerate(desk.commits.commits) if commit.sha in group]
+                    for group in self._workplace.kept(plan)
+                ],
             )
             changes = (
                 replace(each, merged=merged_commits(repo, desk.commits.at(each.bad))) for each in finding.changes

@@ -5,7 +5,7 @@ doesn't matter, and going on after a stop is the same as going on after a run.
 """
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -82,7 +82,7 @@ class Desk:
         commits: The range.
         journal: Finished runs.
         slots: How many runs go on at once.
-        kept: Indices of commits of which a run is in the store.
+        kept: Indices of commits of which a run is in the store, ascending, in groups, the best first.
         terms: What both sides are called.
         cutter: What ends a run before its time.
         weigh: Judges how a run ended, in place of its curves; None: a run that doesn't finish is a skip.
@@ -95,7 +95,7 @@ class Desk:
         runner: Runner,
         on_event: Callable[[Event], None],
         slots: int,
-        kept: Collection[int] = (),
+        kept: Sequence[Sequence[int]] = (),
     ) -> None:
         self.commits = commits
         self.journal = journal

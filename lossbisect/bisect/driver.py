@@ -4,7 +4,7 @@ Each stage is an agenda for the `Desk`: from the steps that are finished to the 
 stop is the same loop: a run that the journal holds isn't run again.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from lossbisect.bisect.changes import ChangeHunt
@@ -31,7 +31,7 @@ def drive(
     jobs: int = 1,
     skips_enough: int = SKIPS_ENOUGH,
     harmless: Callable[[CommitInfo], str | None] = lambda _: None,
-    kept: Collection[int] = (),
+    kept: Sequence[Sequence[int]] = (),
 ) -> Finding:
     """Find where the curve changes between the good and the bad end.
 
@@ -43,7 +43,7 @@ def drive(
         jobs: How many runs go on at once, at least 1.
         skips_enough: Passed to `narrow`.
         harmless: What a commit changed, if that can't have moved a loss by its looks; it is run once more then.
-        kept: Indices of commits of which a run is in the store, so that it costs nothing.
+        kept: Indices of commits of which a run is in the store, so that it costs nothing: groups as `Desk` has them.
 
     Raises:
         EndpointError: An end doesn't finish, or the good end doesn't repeat itself well enough.

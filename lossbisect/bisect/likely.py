@@ -12,7 +12,7 @@ __all__ = ["preferred_in"]
 
 def preferred_in(desk: Desk) -> tuple[Sequence[int], ...]:
     """Groups of commits, those that are best tried first: a run that is kept costs nothing, then what may matter."""
-    return (sorted(desk.kept), _likely(desk))
+    return (*desk.kept, _likely(desk))
 
 
 def _likely(desk: Desk) -> Sequence[int]:

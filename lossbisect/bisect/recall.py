@@ -1,6 +1,6 @@
 """A bisection looked at from outside: its answer, or how far it is. Runs nothing and writes nothing."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,7 +101,7 @@ class _Past:
         del plan, journal
         return nullcontext(_Onlooker())
 
-    def kept(self, plan: BisectPlan) -> Collection[str]:
+    def kept(self, plan: BisectPlan) -> Sequence[Collection[str]]:
         """As `Workplace.kept`: nothing is run."""
         del plan
         return ()

@@ -1,6 +1,6 @@
 """Where a bisection's stages take place: journals in the work directory, runs by the executor or from the store."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,7 +78,7 @@ class WorkDirectory:
         follows = plan.search.bridge_follows
         yield FollowingRunner(stored, self.code, plan.bridge_commit) if follows else stored
 
-    def kept(self, plan: BisectPlan) -> Collection[str]:
+    def kept(self, plan: BisectPlan) -> Sequence[Collection[str]]:
         """As `Workplace.kept`."""
         if self.given is not None or plan.scope.searched is not Searched.MCORE:
             return ()

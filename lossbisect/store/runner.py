@@ -2,7 +2,7 @@
 
 import shutil
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
@@ -112,8 +112,12 @@ class StoredRuns:
         self._keep(key, record, on_line)
         return record
 
-    def commits(self, spec: RunSpec) -> Collection[str]:
-        """Full SHAs of Megatron-Core's commits of which the store has a run like this one; none if it can't be used."""
+    def commits(self, spec: RunSpec) -> Sequence[Collection[str]]:
+        """Full SHAs of Megatron-Core's commits of which the store has a run like this one; none if it can't be used.
+
+        Returns:
+            Groups: first those whose run a search cut short, since a run that went to its end may be a confirmation.
+        """
         if self._use is not StoreUse.NORMAL:
             return ()
         key = key_of(spec, self._store.root)

@@ -129,20 +129,26 @@ class RunStore:
             [key.recipe_digest, key.trainer.value, key.lane.value, key.environment.digest, Outcome.FINISHED.value],
         )
 
-    def commits(self, key: RunKey) -> frozenset[str]:
-        """Megatron-Core's commits of which there are curves, whole or cut, of what this key is about otherwise."""
+    def commits(self, key: RunKey) -> tuple[frozenset[str], frozenset[str]]:
+        """Megatron-Core's commits of which there are curves of what this key is about otherwise.
+
+        Returns:
+            Those that a search ran, and so cut short at least once, and those whose runs all went to their end.
+        """
         if not self.file.exists():
-            return frozenset()
+            return frozenset(), frozenset()
         with reading(self.file) as connection:
             rows = connection.execute(
-                "SELECT DISTINCT mcore_commit FROM runs WHERE recipe_digest = ? AND trainer = ? AND lane = ? AND "
-                "environment = ? AND bridge_commit IS ? AND outcome IN (?, ?) AND NOT is_stale",
+                "SELECT mcore_commit, MAX(outcome = ?) AS is_cut FROM runs WHERE recipe_digest = ? AND trainer = ? AND "
+                "lane = ? AND environment = ? AND bridge_commit IS ? AND outcome IN (?, ?) AND NOT is_stale "
+                "GROUP BY mcore_commit",
                 [
-                    key.recipe_digest, key.trainer.value, key.lane.value, key.environment.digest, key.bridge_commit,
-                    Outcome.FINISHED.value, Outcome.CUT.value,
+                    Outcome.CUT.value, key.recipe_digest, key.trainer.value, key.lane.value, key.environment.digest,
+                    key.bridge_commit, Outcome.FINISHED.value, Outcome.CUT.value,
                 ],
             ).fetchall()  # fmt: skip
-        return frozenset(row["mcore_commit"] for row in rows)
+        cut, whole = (frozenset(row["mcore_commit"] for row in rows if row["is_cut"] == is_cut) for is_cut in (1, 0))
+        return cut, whole
 
     def runs(self, chosen: RunFilter | None = None) -> list[StoredRun]:
         """Runs that fit a filter, the newest last; unusable ones included."""

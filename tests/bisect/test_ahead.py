@@ -113,7 +113,7 @@ def test_runs_that_are_kept_are_asked_for_first(tmp_path: Path) -> None:
     first.drive(jobs=2)
     for jobs in (1, 2, 3):
         second = Bench(tmp_path / f"second-{jobs}", 200, one_change(77))
-        second.kept = sorted(set(first.ran) - {-1})
+        second.kept = [sorted(set(first.ran) - {-1})]
         assert second.drive(jobs=jobs).bad == 77
         assert set(second.ran) <= set(first.ran)
 

@@ -54,7 +54,7 @@ class Bench:
         self.bisect_id: str | None = None
         self.kill_after: int | None = None
         self.lost = 0
-        self.kept: Sequence[int] = ()
+        self.kept: Sequence[Sequence[int]] = ()
 
     def drive(self, *, tolerance: float | None = None, jobs: int = 1, search: SearchOptions | None = None) -> Finding:
         """Search the range; a second call goes on with the same journal."""

@@ -39,8 +39,8 @@ def test_a_stored_run_comes_back_whole(store: RunStore, tmp_path: Path) -> None:
 
 
 def test_commits_are_those_that_the_same_question_has_curves_of(store: RunStore, tmp_path: Path) -> None:
-    """Whole runs and cut ones count; a failure and another recipe's run don't."""
-    assert store.commits(made_key()) == frozenset()
+    """Cut runs and whole ones count, and are told apart; a failure and another recipe's run don't."""
+    assert store.commits(made_key()) == (frozenset(), frozenset())
     failed = {"outcome": Outcome.FAILED, "exit_code": 1, "reason": "ImportError: no", "cause": Cause.OWN}
     for key, how in (
         (made_key("a" * 40), {}),
@@ -50,7 +50,7 @@ def test_commits_are_those_that_the_same_question_has_curves_of(store: RunStore,
     ):
         ran = replace(made_run(tmp_path / key.mcore_commit, key), **how)
         assert isinstance(store.add(key, ran), str)
-    assert store.commits(made_key("f" * 40)) == {"a" * 40, "b" * 40}
+    assert store.commits(made_key("f" * 40)) == (frozenset({"b" * 40}), frozenset({"a" * 40}))
 
 
 def test_repetitions_are_runs_of_their_own(store: RunStore, tmp_path: Path) -> None:
