@@ -197,12 +197,13 @@ def command(
     if resume is None:
         place.check()
         training = Training(**given)
-        cost = _cost(
-            repo or Path(), good, bad, training, scope, bridge, search, work_dir, place, allow_dirty=allow_dirty
-        )
-        if cost is None:
-            return 0
-        place.agree(cost)
+        if place.is_plan or not place.is_free(training.lane):
+            cost = _cost(
+                repo or Path(), good, bad, training, scope, bridge, search, work_dir, place, allow_dirty=allow_dirty
+            )
+            if cost is None:
+                return 0
+            place.agree(cost)
     started: list[str] = []
     try:
         with interruptible(), progress() as show:

@@ -11,6 +11,7 @@ import click
 
 from lossbisect.cli.number import Number
 from lossbisect.train.executors.options import DEFAULT_QUEUE_TIMEOUT_S, ExecutorName, ExecutorOptions
+from lossbisect.train.types import Lane
 
 if TYPE_CHECKING:
     from lossbisect.train.cost import RunsCost
@@ -53,6 +54,10 @@ class Place:
     def executor(self) -> ExecutorOptions:
         """The executor's options, by default this machine, one run at a time."""
         return self.given or ExecutorOptions()
+
+    def is_free(self, lane: Lane) -> bool:
+        """Whether nothing that runs hold has to be asked for: neither GPUs nor nodes."""
+        return lane is Lane.CPU and self.executor.name is not ExecutorName.SLURM
 
     def check(self) -> None:
         """Find out before anything is made that the executor can't be opened.

@@ -20,7 +20,7 @@ from lossbisect.train.warm import WarmParent
 __all__ = ["CutShort", "run_process"]
 
 _GRACE_S = 10.0
-_LOOK_UP_S = 0.03
+_LOOK_UP_S = 0.01
 """How often a waiting thread looks whether it shall stop."""
 
 type OnLine = Callable[[str], None] | None

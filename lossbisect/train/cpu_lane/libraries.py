@@ -29,9 +29,17 @@ _VISIBLE_ONLY_TO = {
 }
 """Library -> prefixes of the only importers that may see it."""
 
-_NEVER_NEEDED = ("sklearn", "wandb", "mlflow", "comet_ml", "onnx", "onnxscript", "tensorflow")
-"""Optional imports of the trainers that cost seconds at each start and do nothing for a correlation recipe."""
+_HIDDEN_FROM = {
+    # Optional there: recipes have the null tokenizer.
+    "transformers": ("megatron.core.tokenizers", "megatron.rl"),
+}
+"""Library -> prefixes of importers that may not see it."""
 
+_NEVER_NEEDED = (
+    *("sklearn", "wandb", "mlflow", "comet_ml", "onnx", "onnxscript", "tensorflow"),
+    *("openai", "fastapi", "multistorageclient"),  # of reinforcement learning, and of checkpoints in object stores
+)
+"""Optional imports of the trainers that cost seconds at each start and do nothing for a correlation recipe."""
 
 _SETUPTOOLS = "pkg_resources"
 """Gone from setuptools since; Megatron-Core of 2024 takes ``packaging`` from it."""
@@ -70,6 +78,8 @@ _stubs = {name: _stub(name) for name in _STUBBED_FOR_BRIDGE}
 
 
 def _is_hidden(library: str, importer: str) -> bool:
+    if importer.startswith(_HIDDEN_FROM.get(library, ())):
+        return True
     return library in _VISIBLE_ONLY_TO and not importer.startswith(_VISIBLE_ONLY_TO[library])
 
 
@@ -112,11 +122,10 @@ def install() -> None:
         importer = (globals or {}).get("__name__", "")
         if level == 0 and name == _SETUPTOOLS and importer.startswith("megatron."):
             return _pkg_resources(globals, locals, fromlist, level)
-        if level == 0 and library in _VISIBLE_ONLY_TO:
-            if library in _stubs and importer.startswith("megatron.bridge"):
-                return _stub_for(name, is_from=bool(fromlist))
-            if _is_hidden(library, importer):
-                raise ModuleNotFoundError(f"No module named {name!r} (hidden on the CPU lane)", name=name)
+        if level == 0 and library in _stubs and importer.startswith("megatron.bridge"):
+            return _stub_for(name, is_from=bool(fromlist))
+        if level == 0 and _is_hidden(library, importer):
+            raise ModuleNotFoundError(f"No module named {name!r} (hidden on the CPU lane)", name=name)
         return real_import(name, globals, locals, fromlist, level)
 
     def import_module_by_importer(name: str, package: str | None = None) -> types.ModuleType:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lossbisect.train.inside import byte_code, preload, provenance, reads, recorder
 from lossbisect.train.inside.post_import import after_import
+from lossbisect.train.inside.sources import read_classes_once
 
 __all__ = ["Run", "hand_over", "perform"]
 
@@ -51,6 +52,7 @@ def perform(run: Run, preloaded: Path, again: list[str] | None = None) -> None:
         os.environ["_MB_TRAINING_RECIPE_ENV_BOOTSTRAPPED"] = str(os.getpid())
     roots = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     byte_code.keep(run.cache, roots)
+    read_classes_once(run.cache)
     write_reads = reads.record(run.out, roots)
 
     def before_value() -> None:
