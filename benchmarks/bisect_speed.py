@@ -1,13 +1,14 @@
 """How long the same bisect takes with `lossbisect bisect`, and with `git bisect run lossbisect judge`.
 
-    python -m benchmarks.bisect_speed [--rounds 3] [--seed 1]
+    python -m benchmarks.bisect_speed [--rounds 3] [--seed 1] [--bare]
 
 Both search the demo's history, in turn, each time from a fresh working directory and an empty run store; the compiled
 data-set helpers, and the list of what a run imports, are in the cache for both. `lossbisect bisect` trains both ends,
 repeats the good one, and confirms its answer; then it is asked once more, with the runs of the first time in the
-store. git trusts the ends it is given, and each of its judges starts cold. If LOSSBISECT_MLM_REPO, LOSSBISECT_MLM_GOOD
-and LOSSBISECT_MLM_BAD name a Megatron-LM checkout and two of its commits, these are searched instead, with the recipe
-that LOSSBISECT_RECIPE names, if it does.
+store. git trusts the ends it is given, and each of its judges starts cold. With --bare git searches a second time with
+an empty cache for each judge, which compiles the helper and all of the checkout's code, as in a fresh container. If
+LOSSBISECT_MLM_REPO, LOSSBISECT_MLM_GOOD and LOSSBISECT_MLM_BAD name a Megatron-LM checkout and two of its commits,
+these are searched instead, with the recipe that LOSSBISECT_RECIPE names, if it does.
 
 Time by phase is added up over runs that go on side by side: *iterations* and *compile* (of the data-set helper) are
 what the trainers say, *import and set-up* is the rest of a run; *checkout* and *decision* are the tool's own. Of git's
@@ -32,6 +33,8 @@ from pathlib import Path
 from lossbisect.bisect.codebase import SUBMODULE
 from lossbisect.demo import make_history
 
+_BARE = "git, bare"
+_WITH_EMPTY_CACHE = 'LOSSBISECT_CACHE_DIR=$(mktemp -d) exec "$@"'
 LOSSBISECT = [sys.executable, "-m", "lossbisect"]
 
 
@@ -78,15 +81,18 @@ def _call(command: list[str], cwd: Path, cache: Path) -> str:
 
 
 def _timed(search: Case, cache: Path, how: str, folder: Path) -> Timing:
-    if how == "git":  # its search moves HEAD, and the user's must not move
+    is_git = how.startswith("git")
+    if is_git:  # its search moves HEAD, and the user's must not move
         copy = folder / "copy"
         shutil.copytree(search.repo, copy, symlinks=True)
         search = replace(search, repo=copy, moving=copy / search.moving.relative_to(search.repo))
     wall_s, cpu_s = time.monotonic(), _cpu_s()
-    consoles, named, spent = (_by_git if how == "git" else _by_lossbisect)(search, cache, folder)
+    consoles, named, spent = (
+        _by_git(search, cache, folder, is_bare=how == _BARE) if is_git else _by_lossbisect(search, cache, folder)
+    )
     wall_s, cpu_s = time.monotonic() - wall_s, _cpu_s() - cpu_s
     phases = _told(consoles)
-    if how == "git":
+    if is_git:
         phases["other"] = wall_s - sum(phases.values())
     else:
         phases["import and set-up"] = spent.pop("runs") - sum(phases.values())
@@ -121,12 +127,13 @@ def _by_lossbisect(case: Case, cache: Path, folder: Path) -> Found:
     return [Path(record["out"]) / "console.log" for record in records], report["culprit"]["sha"], phases
 
 
-def _by_git(case: Case, cache: Path, folder: Path) -> Found:
+def _by_git(case: Case, cache: Path, folder: Path, *, is_bare: bool) -> Found:
     _call(["git", "checkout", "--quiet", case.good], case.moving, cache)
     _call([*LOSSBISECT, "run", "--repo", str(case.repo), "--out", str(folder / "good"), *_recipe()], folder, cache)
     _call(["git", "bisect", "start", "--first-parent", case.bad, case.good], case.moving, cache)
     judge = [*LOSSBISECT, "judge", "--baseline", str(folder / "good"), "--repo", str(case.repo), *_recipe()]
-    said = _call(["git", "bisect", "run", *judge, "--work-dir", str(folder)], case.moving, cache)
+    bare = ["env", f"TMPDIR={folder}", "sh", "-c", _WITH_EMPTY_CACHE, "sh"] if is_bare else []
+    said = _call(["git", "bisect", "run", *bare, *judge, "--work-dir", str(folder)], case.moving, cache)
     found = re.search(r"([0-9a-f]{40}) is the first bad commit", said)
     outs = [folder / "good", *(folder / "judged").iterdir()]
     return [out / "console.log" for out in outs], found[1] if found else "none", {}
@@ -151,6 +158,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--bare", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bisect-speed-") as name:
         folder = Path(name)
@@ -163,7 +171,8 @@ def main() -> None:
             ["git", "rev-list", "--first-parent", "--count", f"{case.good}..{case.bad}"], case.moving, cache
         )
         print(f"{commits.strip()} commits; {os.cpu_count()} cores")
-        timings: dict[str, list[Timing]] = {"lossbisect": [], "once more": [], "git": []}
+        ways = ["lossbisect", "once more", "git", *([_BARE] if options.bare else [])]
+        timings: dict[str, list[Timing]] = {way: [] for way in ways}
         for round_number in range(options.rounds):
             kept = cache
             for how, found in timings.items():
@@ -175,10 +184,11 @@ def main() -> None:
                 timing = _timed(case, kept, how, place)
                 found.append(timing)
                 print(f"{how:10}  {timing}", flush=True)
-        ratios = [ours.wall_s / git.wall_s for ours, git in zip(timings["lossbisect"], timings["git"], strict=True)]
-        print(
-            f"wall, lossbisect / git: median {statistics.median(ratios):.2f} ({', '.join(f'{r:.2f}' for r in ratios)})"
-        )
+        for way in ways[2:]:
+            pairs = zip(timings["lossbisect"], timings[way], strict=True)
+            ratios = [ours.wall_s / git.wall_s for ours, git in pairs]
+            told = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+            print(f"wall, lossbisect / {way}: median {statistics.median(ratios):.2f} ({told})")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from lossbisect.train.types import RunRecord
 
@@ -35,23 +35,23 @@ class Reads:
         """A change at a path may change the run.
 
         Args:
-            path: The path that changed.
+            path: The path that changed, as git writes it.
             is_same_file: The file was there before and still is, so that nothing is found or missed that wasn't.
         """
         if path in self.opened:
             return True
         if is_same_file and not self.handed_on:
             return False
-        place = PurePosixPath(path)
-        parents = [str(parent) for parent in place.parents]
+        parts = path.split("/")
+        parents = [*("/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)), "."]
         if not self.handed_on.isdisjoint([path, *parents]):
             return True
         if is_same_file:
             return False
-        if not self.listed.isdisjoint(parents) or any(part.endswith(_METADATA) for part in place.parts):
+        if not self.listed.isdisjoint(parents) or any(part.endswith(_METADATA) for part in parts):
             return True
         # What an import of `a/b` finds: `a/b.py`, `a/b.cpython-312.so`, `a/b/__init__.py`, or any file in a new `a/b`.
-        stem = str(place.parent / place.name.split(".")[0])
+        stem = "/".join([*parts[:-1], parts[-1].split(".")[0]])
         names = {path, stem, *([parents[0]] if stem.endswith("/__init__") else [])}
         return not self.looked_up.isdisjoint(names) or not self.missed.isdisjoint({*names, *parents})
 
