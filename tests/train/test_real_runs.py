@@ -132,7 +132,7 @@ def test_every_recipe_is_the_same_cold_and_warm(
     cold = run_recipe(spec, folder / f"{recipe}-{trainer}-cold")
     warm = run_recipe(spec, folder / f"{recipe}-{trainer}-warm", warm=parents)
     assert [cold.outcome, warm.outcome] == [Outcome.FINISHED] * 2, (cold.reason, warm.reason)
-    assert parents.forked > forked
+    assert (parents.forked > forked) == (load_recipe(recipe).ranks == 1)  # several ranks start by themselves
     comparison = compare_logs(read_run(cold), read_run(warm), tolerance=0).comparison
     assert comparison.difference.is_identical
     assert [name for name, found in comparison.witnesses.items() if not found.is_identical] == []
