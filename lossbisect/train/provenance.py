@@ -11,12 +11,12 @@ __all__ = ["mismatch", "read_provenance"]
 
 
 def read_provenance(lines: Iterable[str]) -> Provenance | None:
-    """What the run said about itself; None if it ended before it could."""
+    """What the run said about itself, whatever another rank printed on that line; None if it ended before it could."""
     for line in lines:
         _, found, text = line.partition(PREFIX)
         if found:
             try:
-                return Provenance(**json.loads(text))
+                return Provenance(**json.JSONDecoder().raw_decode(text)[0])
             except (ValueError, TypeError):
                 continue  # a line cut by a killed run says nothing
     return None

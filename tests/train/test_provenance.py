@@ -8,7 +8,8 @@ import pytest
 
 from lossbisect.train import Outcome, run_recipe
 from lossbisect.train.inside import fingerprint
-from lossbisect.train.provenance import mismatch
+from lossbisect.train.inside.provenance import PREFIX
+from lossbisect.train.provenance import mismatch, read_provenance
 from lossbisect.train.types import Provenance, Sources
 
 from .conftest import TRAIN, MakeTree, git, spec_of
@@ -20,6 +21,14 @@ def _proof(tree: Path, out: Path) -> Provenance:
     record = run_recipe(spec_of(tree, PYTHON), out)
     assert record.provenance is not None, record.reason
     return record.provenance
+
+
+def test_another_rank_may_print_on_the_same_line(make_tree: MakeTree, tmp_path: Path) -> None:
+    """What stands before and after the proof changes nothing; a proof that is cut is none."""
+    ran = _proof(make_tree(TRAIN), tmp_path / "out")
+    (line,) = [each for each in (tmp_path / "out" / "console.log").read_text().splitlines() if PREFIX in each]
+    assert read_provenance([f"rank 1: loading {line}site-packages/megatron/core: UserWarning: {{no Apex}}\n"]) == ran
+    assert read_provenance([line[:-1], line[:-1] + " cut by another rank"]) is None
 
 
 def test_the_environment_is_told(make_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

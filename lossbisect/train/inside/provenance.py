@@ -118,4 +118,5 @@ def _announce(core: ModuleType, lane: str, variables: Mapping[str, str]) -> None
         "variables": variables,
         "lane": lane,
     }
-    print(f"\n{PREFIX}{json.dumps(line)}", flush=True)  # noqa: T201  # the trainer's console log is the channel
+    # The trainer's console log is the channel. One piece: what another rank prints must not come before the line's end.
+    print(f"\n{PREFIX}{json.dumps(line)}\n", end="", flush=True)  # noqa: T201
