@@ -57,7 +57,9 @@ class Place:
 
     def is_free(self, lane: Lane) -> bool:
         """Whether nothing that runs hold has to be asked for: neither GPUs nor nodes."""
-        return lane is Lane.CPU and self.executor.name is not ExecutorName.SLURM
+        from lossbisect.train.cost import gpus_of, held_by
+
+        return not held_by(gpus_of(lane, ranks=1), self.executor.name)
 
     def check(self) -> None:
         """Find out before anything is made that the executor can't be opened.

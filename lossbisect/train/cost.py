@@ -7,7 +7,7 @@ from statistics import median
 from lossbisect.train.executors.options import ExecutorName
 from lossbisect.train.types import Lane
 
-__all__ = ["RunsCost", "cost_text", "duration_text", "gpus_of"]
+__all__ = ["RunsCost", "cost_text", "duration_text", "gpus_of", "held_by"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +43,7 @@ class RunsCost:
     @property
     def hours(self) -> float:
         """GPU hours, on Slurm without GPUs node hours: as expected, or at most if no run's time is known."""
-        held = self.gpus or (1 if self.where is ExecutorName.SLURM else 0)
+        held = held_by(self.gpus, self.where)
         return self.runs * (self.each_s if self.each_s is not None else self.timeout_s) * held / 3600
 
     @property
@@ -55,6 +55,11 @@ class RunsCost:
 def gpus_of(lane: Lane, ranks: int) -> int:
     """GPUs that a run holds."""
     return ranks if lane is Lane.CUDA else 0
+
+
+def held_by(gpus: int, where: ExecutorName) -> int:
+    """What a run holds: GPUs, or without them a node on Slurm; 0: nothing that has to be asked for."""
+    return gpus or (1 if where is ExecutorName.SLURM else 0)
 
 
 def duration_text(seconds: float) -> str:

@@ -15,7 +15,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
 
-from lossbisect.train.inside.cached import put
+from lossbisect.train.inside.cached import put, taken
 
 __all__ = ["keep", "make_room"]
 
@@ -43,8 +43,8 @@ def keep(cache: Path, roots: Sequence[str]) -> None:
             return get_code(self, fullname)
         source = self.get_data(path)
         file = folder / hashlib.blake2b(source, digest_size=16).hexdigest()
-        code = _read(file)
-        if code is None:
+        code = taken(file)
+        if not isinstance(code, CodeType):
             code = self.source_to_code(source, path)
             put(file, marshal.dumps(code))
         _fix_co_filename(code, path)
@@ -62,11 +62,3 @@ def make_room(cache: Path) -> None:
         if sum(size for _, size, _ in entries) > _MOST_BYTES:
             for _, _, path in entries[: len(entries) // 2]:
                 Path(path).unlink(missing_ok=True)
-
-
-def _read(file: Path) -> CodeType | None:
-    try:
-        code = marshal.loads(file.read_bytes())  # noqa: S302  # written by us
-    except (OSError, EOFError, ValueError, TypeError):
-        return None
-    return code if isinstance(code, CodeType) else None

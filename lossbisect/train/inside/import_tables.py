@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from lossbisect.train.inside.cached import put
+from lossbisect.train.inside.cached import put, taken
 from lossbisect.train.inside.post_import import after_import
 
 __all__ = ["remember_import_tables"]
@@ -53,8 +53,8 @@ def _remember(file: Path, module: ModuleType) -> None:
 
 def _known(file: Path) -> tuple[Any, Any] | None:
     try:
-        state, found = marshal.loads(file.read_bytes())  # noqa: S302  # written by us
-    except (OSError, EOFError, ValueError, TypeError):
+        state, found = taken(file)
+    except (ValueError, TypeError):
         return None
     return state, found
 

@@ -11,13 +11,12 @@ import inspect
 import marshal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
-from lossbisect.train.inside.cached import put
+from lossbisect.train.inside.cached import put, taken
 from lossbisect.train.inside.post_import import after_import
 
 __all__ = ["look_up_quickly", "read_classes_once"]
@@ -88,9 +87,8 @@ def _kept(folder: Path, of: Sequence[ModuleType | type], read: Callable[[], dict
     except (OSError, TypeError):
         return read()
     file = folder / digest.hexdigest()
-    with suppress(OSError, EOFError, ValueError, TypeError):
-        found: dict[str, str] = marshal.loads(file.read_bytes())  # noqa: S302  # written by us
-        return found
-    found = read()
-    put(file, marshal.dumps(found))
+    found: dict[str, str] | None = taken(file)
+    if found is None:
+        found = read()
+        put(file, marshal.dumps(found))
     return found
